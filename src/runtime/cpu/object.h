@@ -1,0 +1,18 @@
+// Maps a relocatable object file (ELF x86-64, from LLVM or a C compiler) into executable memory.
+// Objects may come from a damaged disk cache: every offset and size in them is checked.
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace mote {
+
+class Object {
+ public:
+  static std::shared_ptr<Object> load(std::span<const std::byte> bytes);  // CompileError
+  virtual ~Object() = default;
+  virtual void* symbol(std::string_view) const = 0;   // nullptr when it is not there
+};
+
+}  // namespace mote
