@@ -1,0 +1,49 @@
+#include "ir/op.h"
+
+#include <array>
+
+#include "base/text.h"
+#include "mote/error.h"
+
+namespace mote {
+namespace {
+
+struct OpRow {
+  std::string_view name;
+  Kind kind;
+  int arity;
+  bool commutes;
+};
+
+constexpr std::array<OpRow, op_count> rows{{
+#define row(name, kind, arity, commutes) {#name, Kind::kind, arity, commutes},
+    MOTE_OPS(row)
+#undef row
+}};
+
+const OpRow& row_of(Op op) { return rows[static_cast<std::size_t>(op)]; }
+
+}  // namespace
+
+std::string_view name_of(Op op) {
+  std::string_view name = row_of(op).name;
+  if (name.ends_with('_')) name.remove_suffix(1);
+  return name;
+}
+
+Op op_named(std::string_view name) {
+  std::vector<std::string> known;
+  for (int i = 0; i < op_count; ++i) {
+    const Op op = static_cast<Op>(i);
+    if (name_of(op) == name) return op;
+    known.emplace_back(name_of(op));
+  }
+  throw ValueError(cat("no operation is called '", std::string(name), "'; did you mean '",
+                       nearest(name, known), "'?"));
+}
+
+Kind kind_of(Op op) { return row_of(op).kind; }
+int arity_of(Op op) { return row_of(op).arity; }
+bool commutes(Op op) { return row_of(op).commutes; }
+
+}  // namespace mote
