@@ -331,17 +331,24 @@ Expr stage_at(const Expr& stage, std::span<const Expr> indices) {
   return intern(Op::stage_at, stage->dtype, joined(stage, indices));
 }
 
-Expr load(int slot, DType t, const Expr& index) { return intern(Op::load, t, {index}, slot); }
-Expr load(int slot, DType t, const Expr& index, const Expr& gate) {
-  return intern(Op::load, t, {index, gate}, slot);
+Expr slot(int number, DType t, std::int64_t elements) {
+  return intern(Op::slot, t, {}, number, elements);
 }
 
-Expr store(int slot, const Expr& index, const Expr& value, Op op) {
-  return intern(Op::store, value->dtype, {index, value}, slot, static_cast<int>(op));
+Expr load(const Expr& slot, const Expr& index) {
+  return intern(Op::load, slot->dtype, {slot, index});
 }
 
-Expr store(int slot, const Expr& index, const Expr& value, const Expr& gate, Op op) {
-  return intern(Op::store, value->dtype, {index, value, gate}, slot, static_cast<int>(op));
+Expr load(const Expr& slot, const Expr& index, const Expr& gate) {
+  return intern(Op::load, slot->dtype, {slot, index, gate});
+}
+
+Expr store(const Expr& slot, const Expr& index, const Expr& value, Op op) {
+  return intern(Op::store, value->dtype, {slot, index, value}, static_cast<int>(op));
+}
+
+Expr store(const Expr& slot, const Expr& index, const Expr& value, const Expr& gate, Op op) {
+  return intern(Op::store, value->dtype, {slot, index, value, gate}, static_cast<int>(op));
 }
 
 Expr sink(std::span<const Expr> stores) { return intern(Op::sink, DType::boolean, stores); }

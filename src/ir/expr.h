@@ -1,7 +1,7 @@
 // Expr: a handle of pointer size on an immutable, interned node. Building the same node twice gives
 // the same node, so == is one pointer compare and memo tables are keyed by the pointer.
 //
-//   Expr i = range(0, 4), x = load(0, float32, i);
+//   Expr i = range(0, 4), x = load(slot(0, float32, 4), i);
 //   x + x == x + x                        true: one node
 //   to_text(...)                          prints it; parse(...) gives the same node back
 //
@@ -154,13 +154,17 @@ Expr scan(Op, const Expr& body, const Expr& range, const Expr& at);
 // A table of the body over the ranges, computed once where its free ranges are bound.
 Expr stage(const Expr& body, std::span<const Expr> ranges);
 Expr stage_at(const Expr& stage, std::span<const Expr> indices);
-Expr load(int slot, DType, const Expr& index);
-Expr load(int slot, DType, const Expr& index, const Expr& gate);  // 0 where the gate is false
+// The number of an argument, its dtype, and how many elements it has (the greatest number, where
+// that is symbolic): what the proofs of bounds start from.
+Expr slot(int number, DType, std::int64_t elements);
+Expr load(const Expr& slot, const Expr& index);
+Expr load(const Expr& slot, const Expr& index, const Expr& gate);  // 0 where the gate is false
 // op store: slot[index] = value; add, mul, max, min: slot[index] op= value. Loops over every range
 // that is free in index, value and gate, in ascending order of ids. Nothing happens where the gate
 // is false.
-Expr store(int slot, const Expr& index, const Expr& value, Op = Op::store);
-Expr store(int slot, const Expr& index, const Expr& value, const Expr& gate, Op = Op::store);
+Expr store(const Expr& slot, const Expr& index, const Expr& value, Op = Op::store);
+Expr store(const Expr& slot, const Expr& index, const Expr& value, const Expr& gate,
+           Op = Op::store);
 Expr sink(std::span<const Expr> stores);
 
 // ---- walking

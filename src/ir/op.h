@@ -23,6 +23,7 @@ enum class Kind : std::uint8_t {
   row(constant,   leaf,        0, false)  /* arg = the bits of a Scalar of this dtype */           \
   row(variable,   leaf,        0, false)  /* a symbolic integer: text = name, arg..arg2 bounds */  \
   row(range,      leaf,        1, false)  /* a loop index 0..extent-1: arg = id, src = extent */   \
+  row(slot,       leaf,        0, false)  /* an argument: arg = number, arg2 = elements */          \
   row(neg,        elementwise, 1, false)                                                           \
   row(sqrt,       elementwise, 1, false)                                                           \
   row(exp,        elementwise, 1, false)                                                           \
@@ -56,8 +57,8 @@ enum class Kind : std::uint8_t {
   row(scan,       binder,      3, false)  /* arg = op; src = body, range, at: body over 0..at */   \
   row(stage,      binder,      -1, false) /* a table: src = body, ranges.. */                      \
   row(stage_at,   memory,      -1, false) /* src = stage, indices.. */                             \
-  row(load,       memory,      -1, false) /* arg = slot; src = index [, gate]: 0 where not gate */ \
-  row(store,      memory,      -1, false) /* arg = slot, arg2 = op; src = index, value [, gate] */ \
+  row(load,       memory,      -1, false) /* src = slot, index [, gate]: 0 where not gate */       \
+  row(store,      memory,      -1, false) /* arg = op; src = slot, index, value [, gate] */        \
   row(sink,       memory,      -1, false) /* a kernel: its stores, in order */                     \
   row(buffer,     graph,       0, false)  /* bytes that exist */                                   \
   row(iota,       graph,       0, false)  /* 1-D: its value is its index */                        \

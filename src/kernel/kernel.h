@@ -27,6 +27,13 @@
 
 namespace mote {
 
+// The AST (Sink of Stores, Loads, Reduces, Scans, Stages) as a Kernel: each Store and Stage becomes
+// a nest, each binder gets ranges of its own; a Reduce stays in its expression until a move names
+// it. Always runs as it is: linearize(open(ast)) is the plain path, MOTE_NOOPT=1.
+struct Kernel;
+Kernel open(const Expr& sink);
+Code linearize(const Kernel&, const Target&);
+
 enum class LoopKind : std::uint8_t { serial, thread, unroll, vector };
 enum class Where_ : std::uint8_t { slot, scratch, reg };
 
