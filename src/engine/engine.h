@@ -1,0 +1,60 @@
+// engine: realize() = schedule, open, optimize, linearize, render, compile, run, with a cache at
+// each step. It alone knows every room below.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/lazy_buffer.h"
+
+namespace mote {
+
+// Makes the bytes of every root exist (a view: of its base). Values go to the roots' devices.
+void realize(std::span<const Lazy> roots);
+inline void realize(const Lazy& root) { realize({&root, 1}); }
+
+// The device called `DEVICE[:INDEX]` or `NULL[:RENDERER[:ARCH]]`; made on first use, lives as long
+// as the process. DeviceError says what is known, or what is missing and what to install.
+Device& device_named(std::string_view name);
+Device& default_device();                 // MOTE_DEVICE, else CPU, else CLANG where LLVM is missing
+void set_default_device(std::string_view name);
+struct DeviceRow { std::string name, description, status; };
+std::vector<DeviceRow> list_devices();    // for `mote devices`: each with "ready" or the reason
+
+// What has been done so far, for tests and traces.
+struct Counters {
+  std::int64_t kernels = 0;               // launched (NULL: would have been)
+  std::int64_t copies = 0;
+  std::int64_t scheduled = 0;             // graphs scheduled (misses of the schedule cache)
+  std::int64_t schedule_hits = 0;
+  std::int64_t compiled = 0;              // kernels compiled or taken from disk
+  std::int64_t operations = 0;            // estimated: arithmetic operations launched
+  std::int64_t bytes = 0;                 // estimated: bytes read and written
+};
+Counters counters();
+void reset_counters();
+
+// The estimate for one AST (NULL's counter): 2n^3 operations for a matmul of n.
+struct Estimate { std::int64_t operations = 0, bytes = 0; };
+Estimate estimate(const Expr& ast);
+
+// ---- capture, for jit: what realize launches on this thread between begin and end is recorded.
+class Captured {                          // a list of compiled kernels with bound arguments
+ public:
+  virtual ~Captured() = default;
+  virtual int kernels() const = 0;
+  // Replays with `inputs` in place of those recorded; the outputs' buffers are those of the record.
+  virtual void replay(std::span<const std::shared_ptr<Buffer>> inputs) = 0;
+};
+void begin_capture(std::vector<std::shared_ptr<Buffer>> inputs);  // JitError when already capturing
+std::shared_ptr<Captured> end_capture();
+void abandon_capture();
+bool capturing();
+
+// The value a Variable has in the next launches of this thread; ValueError outside of its bounds.
+void bind_variable(const Expr& variable, std::int64_t value);
+
+}  // namespace mote
