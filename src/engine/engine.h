@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "graph/lazy_buffer.h"
+#include "mote/device.h"
 
 namespace mote {
 
@@ -20,23 +21,6 @@ inline void realize(const Lazy& root) { realize({&root, 1}); }
 // as the process. DeviceError says what is known, or what is missing and what to install.
 Device& device_named(std::string_view name);
 Device& default_device();                 // MOTE_DEVICE, else CPU, else CLANG where LLVM is missing
-void set_default_device(std::string_view name);
-struct DeviceRow { std::string name, description, status; };
-std::vector<DeviceRow> list_devices();    // for `mote devices`: each with "ready" or the reason
-
-// What has been done so far, for tests and traces.
-struct Counters {
-  std::int64_t kernels = 0;               // launched (NULL: would have been)
-  std::int64_t copies = 0;
-  std::int64_t scheduled = 0;             // graphs scheduled (misses of the schedule cache)
-  std::int64_t schedule_hits = 0;
-  std::int64_t compiled = 0;              // kernels compiled or taken from disk
-  std::int64_t operations = 0;            // estimated: arithmetic operations launched
-  std::int64_t bytes = 0;                 // estimated: bytes read and written
-};
-Counters counters();
-void reset_counters();
-
 // The estimate for one AST (NULL's counter): 2n^3 operations for a matmul of n.
 struct Estimate { std::int64_t operations = 0, bytes = 0; };
 Estimate estimate(const Expr& ast);
