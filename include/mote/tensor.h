@@ -403,7 +403,7 @@ class Tensor {
 
   // ---- for the rooms above and below: the graph behind the handle
   explicit Tensor(std::shared_ptr<LazyBuffer>);
-  const std::shared_ptr<LazyBuffer>& lazy() const;         // InternalError when undefined
+  std::shared_ptr<LazyBuffer> lazy() const;                // InternalError when undefined
   void set_lazy(std::shared_ptr<LazyBuffer>);              // seen by every copy of the handle
 
  private:
