@@ -1,0 +1,135 @@
+#include "tensor/lift.h"
+
+#include <algorithm>
+
+#include "engine/engine.h"
+
+namespace mote {
+namespace {
+
+bool fits(std::int64_t v, DType t) {
+  if (t == DType::uint64) return v >= 0;
+  return Scalar(t, v).as_int() == v;
+}
+
+// The dtype that a number takes beside a tensor: it never widens it within its kind.
+DType dtype_beside(std::string_view op, const Operand& number, DType tensor) {
+  if (number.number() == Operand::Number::boolean || is_float(tensor)) return tensor;
+  if (number.number() == Operand::Number::floating) return default_float();
+  if (tensor == DType::boolean) return default_int();
+  if (fits(number.integer(), tensor)) return tensor;
+  fail<ValueError>(op, cat("the number ", number.integer(), " does not fit in ",
+                           std::string(name_of(tensor))),
+                   number.where(), "cast the tensor to a wider dtype first");
+}
+
+DType own_dtype(const Operand& o) {
+  switch (o.number()) {
+    case Operand::Number::none: return tensor_of(o).dtype();
+    case Operand::Number::boolean: return DType::boolean;
+    case Operand::Number::integer: return default_int();
+    case Operand::Number::floating: break;
+  }
+  return default_float();
+}
+
+bool is_number(const Operand& o) { return o.number() != Operand::Number::none; }
+
+}  // namespace
+
+Tensor tensor_of(const Operand& o) {
+  if (!o.state()) {
+    fail<ValueError>("operand", "the tensor is not defined", o.where(), "give it a value first");
+  }
+  const std::lock_guard lock(o.state()->mutex);
+  return wrap(o.state()->lazy);
+}
+
+Lazy lazy_of(const Operand& o, DType as, Device& device) {
+  if (!is_number(o)) return cast_lazy(tensor_of(o).lazy(), as);
+  const bool real = o.number() == Operand::Number::floating;
+  return constant_lazy(real ? Scalar(as, o.real()) : Scalar(as, o.integer()), {}, device);
+}
+
+Shape shape_of(const Dims& dims) { return Shape(dims.begin(), dims.end()); }
+
+Dims dims_of(const Shape& shape) {
+  Dims dims;
+  for (const Int& size : shape) dims.push_back(size.is_constant() ? size.value() : size.hi());
+  return dims;
+}
+
+std::string shape_text(const Tensor& t) { return to_text(t.lazy()->shape); }
+
+DType common_dtype(std::string_view op, const Operand& a, const Operand& b) {
+  if (is_number(a) && !is_number(b)) return dtype_beside(op, a, tensor_of(b).dtype());
+  if (is_number(b) && !is_number(a)) return dtype_beside(op, b, tensor_of(a).dtype());
+  return promote(own_dtype(a), own_dtype(b));
+}
+
+std::pair<Lazy, Lazy> lift(std::string_view op, const Operand& a, const Operand& b) {
+  const PlaceScope place(a.where());
+  const DType dtype = common_dtype(op, a, b);
+  Device& device = !is_number(a)   ? *tensor_of(a).lazy()->device
+                   : !is_number(b) ? *tensor_of(b).lazy()->device
+                                   : default_device();
+  const Lazy x = lazy_of(a, dtype, device), y = lazy_of(b, dtype, device);
+  if (x->device != y->device) {
+    fail<DeviceError>(op, cat("the operands are on ", x->device->name(), " and ",
+                              y->device->name()),
+                      a.where(), "move one with .to(device)");
+  }
+  Shape common;
+  try {
+    common = broadcast_shape(x->shape, y->shape);
+  } catch (const ShapeError&) {
+    fail<ShapeError>(op, cat("the shapes ", to_text(x->shape), " and ", to_text(y->shape),
+                             " do not broadcast"),
+                     a.where(), "sizes must be equal or 1, counted from the last axis");
+  }
+  return {broadcast_to(x, common), broadcast_to(y, common)};
+}
+
+int checked_axis(std::string_view op, int axis, int ndim, const Tensor& t, Where where) {
+  if (axis >= -ndim && axis < ndim) return axis < 0 ? axis + ndim : axis;
+  fail<IndexError>(op, cat("axis ", axis, " is out of range for shape ", shape_text(t)), where,
+                   ndim ? cat("use ", -ndim, "..", ndim - 1) : "a scalar has no axes");
+}
+
+std::vector<int> checked_axes(std::string_view op, const AxisList& list, const Tensor& t,
+                              Where where) {
+  std::vector<int> axes;
+  for (int i = 0; list.all && i < t.ndim(); ++i) axes.push_back(i);
+  for (int a : list.axes) {
+    const int axis = checked_axis(op, a, t.ndim(), t, where);
+    if (std::ranges::find(axes, axis) != axes.end())
+      fail<IndexError>(op, cat("axis ", a, " is given twice"), where, "name each axis once");
+    axes.push_back(axis);
+  }
+  std::ranges::sort(axes);
+  return axes;
+}
+
+Tensor as_float(const Tensor& t, Where where) {
+  return is_float(t.dtype()) ? t : t.cast(default_float(), where);
+}
+
+void expect_defined(std::string_view op, const Tensor& t, Where where) {
+  if (t.is_defined()) return;
+  fail<ValueError>(op, "the tensor is not defined", where, "give it a value first");
+}
+
+Tensor with_own_gradient(const Tensor& value, const std::vector<Tensor>& inputs,
+                         std::function<std::vector<Tensor>(const Tensor&, const Tensor&)> rule) {
+  std::vector<Lazy> sources;
+  for (const Tensor& t : inputs) sources.push_back(t.lazy());
+  auto lazy_rule = [rule = std::move(rule)](const Lazy& g, const Lazy& v) {
+    std::vector<Lazy> out;
+    for (const Tensor& t : rule(wrap(g), wrap(v)))
+      out.push_back(t.is_defined() ? t.lazy() : nullptr);
+    return out;
+  };
+  return wrap(with_gradient(value.lazy(), std::move(sources), std::move(lazy_rule)));
+}
+
+}  // namespace mote

@@ -1,0 +1,57 @@
+// What the files of this room share: from Tensors and numbers to lazy buffers of one shape and
+// dtype, and the messages of wrong calls.
+#pragma once
+#include <functional>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "graph/lazy_buffer.h"
+#include "mote/tensor.h"
+
+namespace mote {
+
+// What a Tensor's handles share.
+struct TensorState {
+  mutable std::mutex mutex;
+  Lazy lazy;              // guarded by mutex
+  Tensor grad;            // guarded by mutex
+  std::string name;
+};
+
+// "sum: axis 3 is out of range for shape (2, 3) at train.cpp:41; use -2..1"
+template <class E>
+[[noreturn]] void fail(std::string_view op, const std::string& what, Where where,
+                       const std::string& remedy) {
+  const std::string at = where.text();
+  throw E(cat(std::string(op), ": ", what, at.empty() ? "" : " at " + at, "; ", remedy));
+}
+
+inline Tensor wrap(Lazy lazy) { return Tensor(std::move(lazy)); }
+Lazy lazy_of(const Operand&, DType as, Device&);   // a number becomes a constant
+Shape shape_of(const Dims&);
+Dims dims_of(const Shape&);
+std::string shape_text(const Tensor&);
+
+// The two operands at their promoted dtype and common shape.
+std::pair<Lazy, Lazy> lift(std::string_view op, const Operand&, const Operand&);
+// The dtype that the two are promoted to; a number adapts to the tensor beside it.
+DType common_dtype(std::string_view op, const Operand&, const Operand&);
+Tensor tensor_of(const Operand&);
+
+// An axis counted from the front; IndexError names the op, the axis and the shape.
+int checked_axis(std::string_view op, int axis, int ndim, const Tensor&, Where);
+std::vector<int> checked_axes(std::string_view op, const AxisList&, const Tensor&, Where);
+Tensor as_float(const Tensor&, Where);   // integers and bools become default_float
+void expect_defined(std::string_view op, const Tensor&, Where);
+
+// value with a gradient of its own; `rule` gets Tensors (gradient, value).
+Tensor with_own_gradient(const Tensor& value, const std::vector<Tensor>& inputs,
+                         std::function<std::vector<Tensor>(const Tensor&, const Tensor&)> rule);
+
+// The pending state of the random generators, to be realized with whatever is realized next.
+std::vector<Lazy> pending_random_state();
+
+}  // namespace mote
