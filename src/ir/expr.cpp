@@ -136,8 +136,9 @@ RangeSet free_of(Op op, std::span<const Expr> src, std::int64_t arg) {
   return free;
 }
 
-// Drops one reference; a node that dies is put on the list.
-void drop(const Node* n, std::vector<const Node*>& dead) {
+// Drops one reference. A node that dies leaves the table and goes on the list, which is chained
+// through `next`: it needs no memory, and no destructor at the end of a thread.
+void drop(const Node* n, const Node*& dead) {
   std::uint32_t refs = n->refs.load(std::memory_order_relaxed);
   while (refs > 1)
     if (n->refs.compare_exchange_weak(refs, refs - 1, std::memory_order_acq_rel)) return;
@@ -148,18 +149,19 @@ void drop(const Node* n, std::vector<const Node*>& dead) {
   while (*at != n) at = &(*at)->next;
   *at = n->next;
   --shard.size;
-  dead.push_back(n);
+  n->next = dead;
+  dead = n;
 }
 
 void release(const Node* n) {
-  thread_local std::vector<const Node*> dead;
+  thread_local const Node* dead = nullptr;
   thread_local bool freeing = false;
   drop(n, dead);
   if (freeing) return;  // an outer call of this thread goes on with the list
   freeing = true;
-  while (!dead.empty()) {
-    const Node* d = dead.back();
-    dead.pop_back();
+  while (dead) {
+    const Node* d = dead;
+    dead = d->next;
     for (const Expr& s : d->src) s.~Expr();  // may add to the list
     d->~Node();
     ::operator delete(const_cast<Node*>(d));

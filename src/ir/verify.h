@@ -1,0 +1,10 @@
+// The verifier of the AST stage: what schedule hands over and kernel opens.
+#pragma once
+#include "ir/expr.h"
+
+namespace mote {
+
+// Throws InternalError that names the first illegal node with its printed form.
+void verify_ast(const Expr& sink);
+
+}  // namespace mote
