@@ -11,7 +11,7 @@ const Expr i = range(0, 8), j = range(1, 4), v = variable("v", -5, 9);
 
 TEST(Int, NormalForm) {
   const Int a(i), b(j);
-  EXPECT_EQ((a * 4 + b + a * 4).text(), "(r0*8 + r1)");
+  EXPECT_EQ((a * 4 + b + a * 4).text(), "((r0*8) + r1)");
   EXPECT_EQ((a * 4 + b) / 4, a);
   EXPECT_EQ((a * 4 + b) % 4, b);
   EXPECT_EQ((a * 4 + b) / 8, a / 2);
