@@ -1,0 +1,44 @@
+// NULL runs nothing: kernels are rendered and counted. Buffers of it hold zeros when they are read.
+#include <cstring>
+
+#include "base/text.h"
+#include "mote/error.h"
+#include "runtime/device.h"
+
+namespace mote {
+namespace {
+
+class NullProgram final : public Program {
+ public:
+  void run(std::span<void* const>, std::span<const std::int64_t>, std::span<const std::int64_t>) override {}
+};
+
+Target null_target(std::string_view arguments) {
+  Target t;
+  const std::size_t colon = std::min(arguments.find(':'), arguments.size());
+  if (!arguments.empty()) t.renderer = std::string(arguments.substr(0, colon));
+  if (colon < arguments.size()) t.arch = std::string(arguments.substr(colon + 1));
+  return t;
+}
+
+class NullDevice final : public Device {
+ public:
+  explicit NullDevice(std::string_view arguments)
+      : Device(arguments.empty() ? "NULL" : cat("NULL:", std::string(arguments)), null_target(arguments)) {}
+  std::shared_ptr<Program> compile(const Source&) override { return std::make_shared<NullProgram>(); }
+  void copy_in(void*, const void*, std::int64_t) override {}
+  void copy_out(void* to, const void*, std::int64_t bytes) override {
+    if (bytes) std::memset(to, 0, static_cast<std::size_t>(bytes));
+  }
+  bool runs() const override { return false; }
+
+ protected:
+  void* raw_allocate(std::int64_t) override { return this; }  // an address that nobody follows
+  void raw_release(void*, std::int64_t) override {}
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_null_device(std::string_view arguments) { return std::make_unique<NullDevice>(arguments); }
+
+}  // namespace mote
