@@ -51,7 +51,10 @@ std::shared_ptr<Buffer> Buffer::borrow(Device& device, void* bytes, std::int64_t
 
 Buffer::~Buffer() {
   --buffers_alive;
-  if (release_) return release_();
+  if (release_) {
+    release_();
+    return;
+  }
   void* data = data_;
   if (data && !parent_) device_->release(data, bytes_);
 }

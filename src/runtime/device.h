@@ -76,7 +76,7 @@ struct MemoryUse {
 
 class Device {
  public:
-  virtual ~Device() = default;
+  virtual ~Device();
   const std::string& name() const { return name_; }    // "CPU", "CLANG", "CL:0", "NULL:C"
   const Target& target() const { return target_; }
   virtual std::shared_ptr<Program> compile(const Source&) = 0;  // CompileError: source and log
