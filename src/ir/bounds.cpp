@@ -6,7 +6,7 @@
 namespace mote {
 namespace {
 
-using Wide = __int128;
+__extension__ typedef __int128 Wide;
 constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t greatest = std::numeric_limits<std::int64_t>::max();
 

@@ -12,7 +12,7 @@
 namespace mote {
 namespace {
 
-using Wide = __int128;
+__extension__ typedef __int128 Wide;
 
 std::int64_t checked(Wide v) {
   if (v < INT64_MIN || v > INT64_MAX) throw ShapeError("index arithmetic: sizes do not fit in 63 bits");
