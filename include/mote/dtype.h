@@ -7,6 +7,7 @@
 
 namespace mote {
 
+// clang-format off
 enum class DType : std::uint8_t {
   boolean,
   uint8, uint16, uint32, uint64,
@@ -15,6 +16,7 @@ enum class DType : std::uint8_t {
   float16, bfloat16, float32, float64,
   index,  // internal: an integer of the compiler's own; 32 or 64 bits are chosen when rendering
 };
+// clang-format on
 
 inline constexpr int dtype_count = static_cast<int>(DType::index) + 1;
 
@@ -23,11 +25,11 @@ using enum DType;
 // Bytes of one element (bool 1; index counts as 8).
 int size_of(DType);
 int bits_of(DType);
-std::string_view name_of(DType);             // "float32"
-DType dtype_named(std::string_view);         // throws DTypeError, offers the nearest known name
+std::string_view name_of(DType);      // "float32"
+DType dtype_named(std::string_view);  // throws DTypeError, offers the nearest known name
 bool is_float(DType);
 bool is_float8(DType);
-bool is_integer(DType);                      // signed or unsigned, not bool; index counts
+bool is_integer(DType);  // signed or unsigned, not bool; index counts
 bool is_signed(DType);
 bool is_unsigned(DType);
 

@@ -21,6 +21,7 @@ struct Where {
 struct Error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+// clang-format off
 struct ShapeError : Error { using Error::Error; };
 struct DTypeError : Error { using Error::Error; };
 struct IndexError : Error { using Error::Error; };
@@ -32,5 +33,6 @@ struct JitError : Error { using Error::Error; };
 struct GradientError : Error { using Error::Error; };
 struct ValueError : Error { using Error::Error; };     // an argument out of its range
 struct InternalError : Error { using Error::Error; };  // a fault of mote itself
+// clang-format on
 
 }  // namespace mote

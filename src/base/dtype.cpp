@@ -68,8 +68,10 @@ DType dtype_named(std::string_view name) {
     if (rows[static_cast<std::size_t>(i)].name == name) return static_cast<DType>(i);
     known.emplace_back(rows[static_cast<std::size_t>(i)].name);
   }
-  throw DTypeError(cat("no dtype is called '", std::string(name), "'; did you mean '",
-                       nearest(name, known), "'?"));
+  const std::string near = nearest(name, known);
+  throw DTypeError(
+      cat("no dtype is called '", std::string(name), "'; ",
+          near.empty() ? cat("known are ", join(known)) : cat("did you mean '", near, "'?")));
 }
 
 bool is_float(DType t) { return row(t).family == Family::floating; }

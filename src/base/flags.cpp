@@ -1,10 +1,11 @@
 #include "base/flags.h"
 
-#include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "base/text.h"
 #include "mote/error.h"
@@ -16,10 +17,10 @@ namespace {
 constexpr Flag table[] = {
     {"MOTE_DEVICE",      "",   "the default device, such as CPU, CLANG, REF or NULL:LLVM"},
     {"MOTE_THREADS",     "0",  "threads of the CPU devices; 0: all cores. Never changes a result"},
-    {"MOTE_DEBUG",       "0",  "1 devices, 2 each launch, 3 moves, 4 source, 5 AST and IR, 6 rewrites, 7 machine code"},
-    {"MOTE_DUMP",        "",   "a folder: each phase is written there as a numbered file"},
+    {"MOTE_DEBUG",       "0",  "1 devices, 2 launches, 3 moves, 4 source, 5 IR, 6 rewrites, 7 assembly"},
+    {"MOTE_DUMP",        "",   "a folder: each phase writes a numbered file there"},
     {"MOTE_CACHE",       "1",  "0: compiled kernels are not kept on disk"},
-    {"MOTE_CACHE_DIR",   "",   "where they are kept; default $XDG_CACHE_HOME/mote or ~/.cache/mote"},
+    {"MOTE_CACHE_DIR",   "",   "where they are kept; default $XDG_CACHE_HOME/mote"},
     {"MOTE_MEMORY_PLAN", "1",  "0: temporaries never share bytes"},
     {"MOTE_NOOPT",       "0",  "1: the plain path: no moves, fast compiles"},
     {"MOTE_VERIFY",      "0",  "1: every stage is verified, each access is proven in bounds"},
@@ -32,6 +33,7 @@ constexpr Flag table[] = {
 
 struct Settings {
   std::mutex mutex;
+  std::atomic<int> version{0};
   std::map<std::string, std::string, std::less<>> values;
 };
 
@@ -43,7 +45,7 @@ Settings& settings() {
 const Flag& row(std::string_view name) {
   for (const Flag& f : table)
     if (f.name == name) return f;
-  throw InternalError(cat("the flag '", std::string(name), "' is not in the table of flags"));
+  throw InternalError(cat("the flag '", name, "' is not in the table of flags"));
 }
 
 }  // namespace
@@ -66,19 +68,23 @@ std::int64_t flag_int(std::string_view name) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc() && end == text.data() + text.size()) return value;
-  throw ValueError(cat(std::string(name), ": '", text, "' is no integer; ", std::string(row(name).help)));
+  throw ValueError(cat(name, ": '", text, "' is no integer; ", row(name).help));
 }
 
 void set_flag(std::string_view name, std::string value) {
   row(name);
   const std::lock_guard lock(settings().mutex);
   settings().values.insert_or_assign(std::string(name), std::move(value));
+  ++settings().version;
 }
 
 void unset_flag(std::string_view name) {
   const std::lock_guard lock(settings().mutex);
   const auto at = settings().values.find(name);
   if (at != settings().values.end()) settings().values.erase(at);
+  ++settings().version;
 }
+
+int flags_version() { return settings().version.load(std::memory_order_relaxed); }
 
 }  // namespace mote

@@ -21,5 +21,7 @@ std::string flag(std::string_view name);
 std::int64_t flag_int(std::string_view name);  // ValueError when it is no integer
 void set_flag(std::string_view name, std::string value);
 void unset_flag(std::string_view name);
+// Grows with each change by set_flag and unset_flag: what a cache of a flag compares.
+int flags_version();
 
 }  // namespace mote

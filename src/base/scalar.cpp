@@ -36,7 +36,8 @@ constexpr SmallFloat half{5, 10, true}, brain{8, 7, true}, e4m3{4, 3, false}, e5
 std::uint32_t encode(double v, const SmallFloat& f) {
   const std::uint32_t sign = std::signbit(v) ? 1u << (f.exponent_bits + f.mantissa) : 0;
   const std::uint32_t top = ((1u << f.exponent_bits) - 1) << f.mantissa;
-  const std::uint32_t nan = f.has_infinity ? top | (1u << (f.mantissa - 1)) : top | ((1u << f.mantissa) - 1);
+  const std::uint32_t nan =
+      f.has_infinity ? top | (1u << (f.mantissa - 1)) : top | ((1u << f.mantissa) - 1);
   if (std::isnan(v)) return sign | nan;
   const double r = std::abs(round_to(v, f.mantissa, f.least()));
   if (r > f.greatest()) return sign | (f.has_infinity ? top : nan);
@@ -58,7 +59,9 @@ double decode(std::uint32_t code, const SmallFloat& f) {
   if (exponent == last && f.has_infinity) v = fraction ? NAN : INFINITY;
   else if (exponent == last && fraction == (1u << f.mantissa) - 1) v = NAN;
   else if (exponent == 0) v = std::ldexp(fraction, f.least() - f.mantissa);
-  else v = std::ldexp(fraction + (1u << f.mantissa), static_cast<int>(exponent) - f.bias() - f.mantissa);
+  else
+    v = std::ldexp(fraction + (1u << f.mantissa),
+                   static_cast<int>(exponent) - f.bias() - f.mantissa);
   return negative ? -v : v;
 }
 
@@ -72,6 +75,20 @@ double round_float(double v, DType t) {
   if (t == DType::float64) return v;
   if (t == DType::float32) return static_cast<double>(static_cast<float>(v));
   return decode(encode(v, small(t)), small(t));
+}
+
+// An integer of 64 bits goes to float32 in one rounding, not by way of double.
+template <class Integer>
+double round_integer(Integer v, DType t) {
+  if (t == DType::float32) return static_cast<double>(static_cast<float>(v));
+  return round_float(static_cast<double>(v), t);
+}
+
+// The value of the bits of a float below 64 bits.
+double widen(std::uint64_t raw, DType t) {
+  const auto code = static_cast<std::uint32_t>(raw);
+  return t == DType::float32 ? static_cast<double>(std::bit_cast<float>(code))
+                             : decode(code, small(t));
 }
 
 // Two's complement of the dtype's width, as int64 (uint64: its bits).
@@ -104,15 +121,12 @@ Scalar::Scalar(DType t, double v) : dtype(t) {
 }
 
 Scalar::Scalar(DType t, std::int64_t v) : dtype(t) {
-  if (t == DType::float32) bits = std::bit_cast<std::uint64_t>(static_cast<double>(static_cast<float>(v)));
-  else if (is_float(t)) bits = std::bit_cast<std::uint64_t>(round_float(static_cast<double>(v), t));
+  if (is_float(t)) bits = std::bit_cast<std::uint64_t>(round_integer(v, t));
   else bits = static_cast<std::uint64_t>(wrap(v, t));
 }
 
 Scalar::Scalar(DType t, std::uint64_t v) : dtype(t) {
-  if (t == DType::float32) bits = std::bit_cast<std::uint64_t>(static_cast<double>(static_cast<float>(v)));
-  else if (is_float(t)) bits = std::bit_cast<std::uint64_t>(round_float(static_cast<double>(v), t));
-  else if (t == DType::boolean) bits = v != 0 ? 1 : 0;
+  if (is_float(t)) bits = std::bit_cast<std::uint64_t>(round_integer(v, t));
   else bits = static_cast<std::uint64_t>(wrap(static_cast<std::int64_t>(v), t));
 }
 
@@ -150,24 +164,19 @@ Scalar cast(Scalar s, DType to) {
 Scalar load_scalar(const void* at, DType t) {
   std::uint64_t raw = 0;
   std::memcpy(&raw, at, static_cast<std::size_t>(size_of(t)));
-  switch (t) {
-    case DType::float64: return Scalar(t, std::bit_cast<double>(raw));
-    case DType::float32: return Scalar(t, static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(raw))));
-    case DType::float16: case DType::bfloat16: case DType::float8_e4m3: case DType::float8_e5m2:
-      return Scalar(t, decode(static_cast<std::uint32_t>(raw), small(t)));
-    default: return Scalar(t, static_cast<std::int64_t>(raw));
-  }
+  if (!is_float(t)) return Scalar(t, static_cast<std::int64_t>(raw));
+  Scalar s;
+  s.dtype = t;
+  s.bits = t == DType::float64 ? raw : std::bit_cast<std::uint64_t>(widen(raw, t));
+  return s;
 }
 
 void store_scalar(void* at, Scalar s) {
   std::uint64_t raw = s.bits;
-  switch (s.dtype) {
-    case DType::float64: break;
-    case DType::float32: raw = std::bit_cast<std::uint32_t>(static_cast<float>(s.as_double())); break;
-    case DType::float16: case DType::bfloat16: case DType::float8_e4m3: case DType::float8_e5m2:
-      raw = encode(s.as_double(), small(s.dtype));
-      break;
-    default: break;
+  if (s.dtype == DType::float32) {
+    raw = std::bit_cast<std::uint32_t>(static_cast<float>(s.as_double()));
+  } else if (is_float(s.dtype) && s.dtype != DType::float64) {
+    raw = encode(s.as_double(), small(s.dtype));
   }
   std::memcpy(at, &raw, static_cast<std::size_t>(size_of(s.dtype)));
 }

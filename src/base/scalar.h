@@ -17,23 +17,23 @@ struct Scalar {
   std::uint64_t bits = 0;
 
   Scalar() = default;
-  Scalar(DType, double);         // rounds as semantics.md says (float to integer: toward zero, ..)
+  Scalar(DType, double);  // rounds as semantics.md says (float to integer: toward zero, ..)
   Scalar(DType, std::int64_t);
   Scalar(DType, std::uint64_t);
   Scalar(DType t, int v) : Scalar(t, static_cast<std::int64_t>(v)) {}
   Scalar(DType t, bool v) : Scalar(t, static_cast<std::int64_t>(v)) {}
 
-  double as_double() const;      // the value (an integer is converted)
-  std::int64_t as_int() const;   // the value of an integer or bool; floats: toward zero
-  bool as_bool() const;          // not zero; NaN is true
+  double as_double() const;     // the value (an integer is converted)
+  std::int64_t as_int() const;  // the value of an integer or bool; floats: toward zero
+  bool as_bool() const;         // not zero; NaN is true
   bool is_nan() const;
   bool operator==(const Scalar&) const = default;  // same dtype and same bits
-  std::string text() const;      // "0.1f32"? see text(): prints and parses back without loss
+  std::string text() const;  // "0.5", "3.0", "-7", "true", "nan": parses back without loss
 };
 
 Scalar cast(Scalar, DType to);
-Scalar bitcast(Scalar, DType to);                // sizes must be equal
-Scalar load_scalar(const void* at, DType);       // from an element in memory, any alignment
+Scalar bitcast(Scalar, DType to);           // sizes must be equal
+Scalar load_scalar(const void* at, DType);  // from an element in memory, any alignment
 void store_scalar(void* at, Scalar);
 
 // Rounding of a double to a small float and back, ties to even, subnormals kept.

@@ -11,7 +11,7 @@ std::string join(std::span<const std::string>, std::string_view separator = ", "
 // "a", 1, 2.5 -> one string; numbers by their shortest exact form.
 template <class... Ts>
 std::string cat(const Ts&... parts);
-// The known word with the least edit distance to `word`, for "did you mean"; empty when none is near.
+// The known word with the least edit distance to `word`, for "did you mean"; empty: none is near.
 std::string nearest(std::string_view word, std::span<const std::string> known);
 
 namespace detail {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -14,10 +15,15 @@
 namespace mote {
 namespace {
 
+constexpr int first_dumped = 3, last_dumped = 5;
+
 struct Readers {
   std::mutex mutex;
   std::vector<Trace*> all;
   std::atomic<int> count{0};
+  std::atomic<int> version{-1};  // of the flags that `debug` and `dumping` were read from
+  std::atomic<int> debug{0};
+  std::atomic<bool> dumping{false};
   int dumped = 0;
 };
 
@@ -26,28 +32,48 @@ Readers& readers() {
   return *r;
 }
 
+void read_flags(Readers& r) {
+  const int version = flags_version();
+  if (r.version.load(std::memory_order_acquire) == version) return;
+  r.debug = static_cast<int>(flag_int("MOTE_DEBUG"));
+  r.dumping = !flag("MOTE_DUMP").empty();
+  r.version.store(version, std::memory_order_release);
+}
+
+// Names of kernels hold marks that a file name may not.
+std::string file_name(std::string_view name) {
+  std::string out(name.substr(0, 60));
+  for (char& c : out)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '-') c = '_';
+  return out;
+}
+
 void dump(const TraceEvent& e, const std::string& folder) {
   char number[16];
   std::snprintf(number, sizeof number, "%04d", readers().dumped++);
-  const std::string name = e.name.empty() ? "" : "_" + std::string(e.name.substr(0, 60));
+  const std::string name = e.name.empty() ? "" : "_" + file_name(e.name);
   std::error_code ignored;  // a dump that cannot be written is no reason to fail
   std::filesystem::create_directories(folder, ignored);
-  std::ofstream(folder + "/" + number + "_" + std::string(e.phase) + name + ".txt") << e.text << "\n";
+  std::ofstream(cat(folder, "/", number, "_", file_name(e.phase), name, ".txt")) << e.text << "\n";
 }
 
 }  // namespace
 
 bool tracing(int level) {
-  if (readers().count.load(std::memory_order_relaxed) > 0) return true;
-  return flag_int("MOTE_DEBUG") >= level || (level >= 3 && level <= 5 && !flag("MOTE_DUMP").empty());
+  Readers& r = readers();
+  if (r.count.load(std::memory_order_relaxed) > 0) return true;
+  read_flags(r);
+  if (r.debug.load(std::memory_order_relaxed) >= level) return true;
+  return r.dumping.load(std::memory_order_relaxed) && level >= first_dumped && level <= last_dumped;
 }
 
 void trace(TraceEvent e) {
-  const std::lock_guard lock(readers().mutex);
-  if (flag_int("MOTE_DEBUG") >= e.level) std::fprintf(stderr, "%s\n", e.text.c_str());
-  const std::string folder = flag("MOTE_DUMP");
-  if (!folder.empty() && e.level >= 3 && e.level <= 5) dump(e, folder);
-  for (Trace* reader : readers().all) reader->report(e);
+  Readers& r = readers();
+  read_flags(r);
+  const std::lock_guard lock(r.mutex);
+  if (r.debug >= e.level) std::fprintf(stderr, "%s\n", e.text.c_str());
+  if (r.dumping && e.level >= first_dumped && e.level <= last_dumped) dump(e, flag("MOTE_DUMP"));
+  for (Trace* reader : r.all) reader->report(e);
 }
 
 void add_trace(Trace* reader) {
