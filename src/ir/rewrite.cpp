@@ -98,12 +98,25 @@ Expr rewrite(const Expr& root, const RuleSet& rules, const RewriteOptions& optio
 }
 
 Expr replace(const Expr& root, const Replacements& replacements, const Rebuild& rebuild) {
+  // A range that a binder binds is another one than the free range of the same id: where no key can
+  // be free, nothing is replaced.
+  RangeSet keys;
+  bool only_ranges = true;
+  for (const auto& [from, to] : replacements) {
+    only_ranges &= from->op == Op::range;
+    if (from->op == Op::range) keys.add(static_cast<int>(from->arg));
+  }
   Replacements done = replacements;
   std::vector<Expr> stack{root};
   std::vector<Expr> sources;
   while (!stack.empty()) {
     const Expr e = stack.back();
     if (done.contains(e)) {
+      stack.pop_back();
+      continue;
+    }
+    if (only_ranges && !e->free.intersects(keys)) {
+      done.emplace(e, e);
       stack.pop_back();
       continue;
     }

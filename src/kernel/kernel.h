@@ -1,24 +1,16 @@
-// Kernel: how one AST runs, as a set of let-bound tables over ranges. A small value: moves take one
-// and give one back, so trying and undoing is copying.
+// Kernel: how one AST runs. The AST stays what it is; what is chosen beside it is, for each range,
+// how its loop is run: how many steps are written out (unroll) and how many lie in one vector
+// (lanes). Neither touches a value, so every choice is legal.
 //
-//   Nest{loops, buf[index] op= value} says `let T[dims] = value`. A loop that the index does not
-//   mention is a reduction. Where a nest runs is never stored: it is computed just inside the
-//   innermost loop that it captures (uses without binding).
+//   matmul, C[m, n] = sum_k A[m, k] B[k, n]:   m unroll 6, n lanes 8 unroll 2
 //
-// What must hold (checked by linearize; see facts in docs/kernel.md):
-//   1 a range is bound by exactly one nest or Reduce; a table has one producer; reads are total
-//   2 every captured range is bound on the path to the anchor
-//   3 in a nest a loop comes after all loops that its extent mentions
-//   4 an expanded range has a constant extent where it is opened; none depends on a vector range
-//   5 at most one vector range is live in a nest
-//   6 a register table is indexed by constants
-//   7 register accumulators sit only over expanded spatial loops
-//   8 a home is a hint, checked last
+// Nesting is derived: a reduce or a table is computed in the innermost loop that it depends on, and
+// reduces over equal ranges share one loop. So the choice above makes twelve vector accumulators in
+// one loop over k, with two loads of B and six of A: expansion is substitution, and equal
+// expressions are one node.
 #pragma once
-#include <functional>
-#include <optional>
-#include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/target.h"
@@ -27,54 +19,36 @@
 
 namespace mote {
 
-// The AST (Sink of Stores, Loads, Reduces, Scans, Stages) as a Kernel: each Store and Stage becomes
-// a nest, each binder gets ranges of its own; a Reduce stays in its expression until a move names
-// it. Always runs as it is: linearize(open(ast)) is the plain path, MOTE_NOOPT=1.
-struct Kernel;
-Kernel open(const Expr& sink);
-Code linearize(const Kernel&, const Target&);
-
-enum class LoopKind : std::uint8_t { serial, thread, unroll, vector };
-enum class Where_ : std::uint8_t { slot, scratch, reg };
-
-struct Range {
-  Expr node;                // the leaf: id and static bound
-  Int extent;               // of outer ranges and Variables
-  LoopKind kind = LoopKind::serial;
-  std::string name;         // "m", "k", "ic": for printing and words
+struct LoopChoice {
+  int unroll = 1;
+  int lanes = 1;        // 1, or a power of two
 };
 
-struct Table {
-  std::string name;
-  Where_ space = Where_::slot;
-  DType dtype = DType::float32;
-  int slot = -1;                     // of a slot
-  std::vector<Int> dims;             // static bounds of a scratch or register table's axes
-  std::vector<std::int64_t> padding; // extra elements a row, to spread over cache sets
-  int home = -1;                     // hint: a table in whose memory this one may live
-};
-
-struct Output {
-  int table;
-  std::vector<Expr> index;           // of a slot: one flat index
-  Op op = Op::store;                 // store, or what accumulates
-  Expr value;
-  Expr gate;                         // null: always
-  bool scan = false;                 // a running op along the last loop: each partial is stored
-};
-
+// Stores over the same loops, outermost first.
 struct Nest {
-  std::vector<int> loops;            // range ids, outermost first
-  std::vector<Output> outs;
+  std::vector<Expr> loops;   // ranges
+  std::vector<Expr> stores;
 };
 
 struct Kernel {
   std::string name;
-  std::vector<Range> ranges;         // by id
-  std::vector<Table> tables;         // a stage_at/load in a value names its table by number
-  std::vector<Nest> nests;           // producers first
-  std::vector<Expr> variables;
-  std::vector<std::string> words;    // the moves so far: print, store, replay
+  Expr sink;
+  std::vector<Nest> nests;
+  std::unordered_map<Expr, LoopChoice> choices;   // by range; what is not there is serial
+  std::vector<std::string> words;                 // the moves so far, for MOTE_DEBUG=3
 };
+
+// The AST (Sink of Stores, Loads, Reduces, Scans, Stages) with nothing chosen: it runs as it is.
+// linearize(open(ast)) is the plain path, MOTE_NOOPT=1.
+Kernel open(const Expr& sink);
+Code linearize(const Kernel&, const Target&);
+
+// Moves. Each gives a new kernel, or throws InternalError that says why it is refused.
+Kernel unroll(Kernel, const Expr& range, int times);
+Kernel vectorize(Kernel, const Expr& range, int lanes);
+// Loops of a nest in another order; every range of the nest must be named once.
+Kernel order(Kernel, std::size_t nest, std::span<const Expr> loops);
+
+std::string to_text(const Kernel&);
 
 }  // namespace mote
