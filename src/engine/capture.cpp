@@ -13,7 +13,7 @@ class Recording final : public Captured {
   explicit Recording(std::vector<CaptureItem> items) : items_(std::move(items)) {}
 
   int kernels() const override {
-    return static_cast<int>(std::ranges::count_if(items_, [](auto& i) { return i.kernel; }));
+    return static_cast<int>(std::ranges::count_if(items_, [](const CaptureItem& i) { return i.kernel != nullptr; }));
   }
 
   bool writes(const Buffer* buffer) const override {

@@ -6,6 +6,8 @@
 // bytes are always there, and a compile that fails leaves the graph as it was.
 #include "engine/engine.h"
 
+#include <algorithm>
+
 #include "base/flags.h"
 #include "base/text.h"
 #include "engine/launch.h"
