@@ -38,7 +38,7 @@ struct Interval {
   bool known() const { return lo != INT64_MIN && hi != INT64_MAX; }
 };
 
-using Wide = __int128;
+__extension__ using Wide = __int128;
 
 Interval clipped(Wide lo, Wide hi) {
   if (lo < INT64_MIN / 2 || hi > INT64_MAX / 2) return {};

@@ -96,8 +96,11 @@ class Linearizer {
   void close_block() {
     Block done = std::move(blocks_.back());
     blocks_.pop_back();
-    for (const Expr& e : done.known)
-      if (const auto at = memo_.find(e); at != memo_.end() && at->second.serial == done.serial) memo_.erase(at);
+    for (const Expr& e : done.known) {
+      auto& all = memo_.at(e);
+      std::erase_if(all, [&](const Known& k) { return k.serial == done.serial; });
+      if (all.empty()) memo_.erase(e);
+    }
     auto& to = blocks_.back().body;
     for (auto& i : done.opening) to.push_back(std::move(i));
     for (auto& i : done.body) to.push_back(std::move(i));
@@ -114,16 +117,18 @@ class Linearizer {
 
   void remember(const Expr& e, Value v, int at_depth) {
     Block& b = blocks_[static_cast<std::size_t>(at_depth)];
-    memo_[e] = {v, at_depth, b.serial};
+    memo_[e].push_back({v, at_depth, b.serial});
     b.known.push_back(e);
   }
 
+  // Loops side by side share the ids of their counters, so an expression may be known in several
+  // blocks: the one that is open counts.
   const Known* recall(const Expr& e) const {
     const auto at = memo_.find(e);
     if (at == memo_.end()) return nullptr;
-    const Known& k = at->second;
-    if (k.depth > depth() || blocks_[static_cast<std::size_t>(k.depth)].serial != k.serial) return nullptr;
-    return &k;
+    for (const Known& k : at->second)
+      if (k.depth <= depth() && blocks_[static_cast<std::size_t>(k.depth)].serial == k.serial) return &k;
+    return nullptr;
   }
 
   // The deepest open loop that a reduce or a table depends on, by its ranges and what it reads.
@@ -941,7 +946,7 @@ class Linearizer {
   int lanes_ = 1;                          // of every vector of the kernel
   std::unordered_map<std::int64_t, int> memory_of_slot_;
   std::vector<Block> blocks_;
-  std::unordered_map<Expr, Known> memo_;
+  std::unordered_map<Expr, std::vector<Known>> memo_;
   std::unordered_map<Expr, int> tables_;   // stage -> memory
   Value next_value_ = 0;
   int next_serial_ = 0;

@@ -21,9 +21,9 @@ struct Group {
 };
 
 int slot_number(Group& g, const std::shared_ptr<Buffer>& b) {
-  const auto at = std::ranges::find(g.slots, b);
-  if (at == g.slots.end()) g.slots.push_back(b);
-  return static_cast<int>(at - g.slots.begin());
+  const auto number = std::ranges::find(g.slots, b) - g.slots.begin();
+  if (number == std::ssize(g.slots)) g.slots.push_back(b);
+  return static_cast<int>(number);
 }
 
 // The stores with slots renumbered for the group.
