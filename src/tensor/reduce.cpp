@@ -1,4 +1,5 @@
 // Reductions, scans and what is composed of them.
+#include <algorithm>
 #include <cmath>
 
 #include "tensor/lift.h"
