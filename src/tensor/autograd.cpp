@@ -97,7 +97,7 @@ void Tensor::backward(const Tensor& seed, bool retain_graph, Where at) {
   for (std::size_t i = 0; i < found.size(); ++i) {
     const auto state = states.find(found[i].get());
     if (!grads[i] || state == states.end()) continue;
-    const Tensor g = wrap(detach(grads[i]));
+    const Tensor g = wrap(mote::detach(grads[i]));
     const std::lock_guard lock(state->second->mutex);
     Tensor& sum = state->second->grad;
     sum = sum.is_defined() ? sum + g : g;
