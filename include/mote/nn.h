@@ -150,7 +150,7 @@ class Embedding : public Module {                 // weight (count, size)
 
 class Dropout : public Module {
  public:
-  explicit Dropout(double p = 0.5) : p(p) {}
+  explicit Dropout(double probability = 0.5) : p(probability) {}
   double p;
   Tensor forward(const Tensor& x) const { return x.dropout(p); }
   Tensor operator()(const Tensor& x) const { return forward(x); }

@@ -51,7 +51,5 @@ void expect_defined(std::string_view op, const Tensor&, Where);
 Tensor with_own_gradient(const Tensor& value, const std::vector<Tensor>& inputs,
                          std::function<std::vector<Tensor>(const Tensor&, const Tensor&)> rule);
 
-// The pending state of the random generators, to be realized with whatever is realized next.
-std::vector<Lazy> pending_random_state();
 
 }  // namespace mote

@@ -11,15 +11,10 @@
 namespace mote {
 namespace {
 
-struct Generator {
-  Tensor counter;         // the next number to draw
-  bool moved = false;     // since it was realized
-};
-
 struct Generators {
   std::recursive_mutex mutex;
   std::uint64_t seed = 0;
-  std::map<std::string, Generator> by_device;
+  std::map<std::string, Tensor> counters;   // by device: the next number to draw
 };
 
 Generators& generators() {
@@ -64,15 +59,11 @@ Tensor draw(std::int64_t n, const Options& o, Where at) {
   Generators& all = generators();
   const std::lock_guard lock(all.mutex);
   const NoGrad off;
-  Generator& g = all.by_device[device];
-  if (!g.counter.is_defined()) {
-    const std::vector<std::uint64_t> zero{0};
-    g.counter = Tensor(zero, {1}, {.device = device}, at);
-  }
+  Tensor& counter = all.counters[device];
+  if (!counter.is_defined()) counter = Tensor(std::vector<std::uint64_t>{0}, {1}, {.device = device}, at);
   const std::int64_t pairs = (n + 1) / 2;
-  const Tensor place = Tensor::arange(pairs, {DType::uint64, device, false}, at) + wrap(g.counter.lazy());
-  g.counter.assign(g.counter + pairs, at);
-  g.moved = true;
+  const Tensor place = Tensor::arange(pairs, {DType::uint64, device, false}, at) + wrap(counter.lazy());
+  counter.assign(counter + pairs, at);
   const auto [a, b] = threefry(place.cast(u32, at), (place >> 32).cast(u32, at), all.seed);
   return stack({a, b}, 0, at).flatten(0, -1, at).shrink({{0, n}}, at);
 }
@@ -102,18 +93,7 @@ void manual_seed(std::uint64_t seed) {
   Generators& all = generators();
   const std::lock_guard lock(all.mutex);
   all.seed = seed;
-  all.by_device.clear();
-}
-
-std::vector<Lazy> pending_random_state() {
-  Generators& all = generators();
-  const std::lock_guard lock(all.mutex);
-  std::vector<Lazy> out;
-  for (auto& [device, g] : all.by_device) {
-    if (g.moved) out.push_back(g.counter.lazy());
-    g.moved = false;
-  }
-  return out;
+  all.counters.clear();
 }
 
 Tensor Tensor::rand(Dims shape, Options o, Where at) { return finished(unit(shape, o, wanted(o), at), o, at); }

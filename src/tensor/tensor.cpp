@@ -175,11 +175,30 @@ Tensor& Tensor::set_name(std::string name) {
 
 // ---- running and reading
 
+namespace {
+
+// Tensors with bytes that were written in place on this thread and not realized since: running
+// statistics, the counters of random numbers. They are realized with whatever is realized next, so
+// that a recorded step holds them.
+std::vector<std::weak_ptr<TensorState>>& pending_writes() {
+  thread_local std::vector<std::weak_ptr<TensorState>> all;
+  return all;
+}
+
+}  // namespace
+
 void realize(const std::vector<Tensor>& tensors, Where where) {
   const PlaceScope place(where);
   std::vector<Lazy> roots;
   for (const Tensor& t : tensors) roots.push_back(t.lazy());
-  for (Lazy& n : pending_random_state()) roots.push_back(std::move(n));
+  std::vector<std::weak_ptr<TensorState>> pending;
+  pending.swap(pending_writes());
+  for (const auto& weak : pending) {
+    const auto state = weak.lock();
+    if (!state) continue;
+    const std::lock_guard lock(state->mutex);
+    if (state->lazy->op == Op::assign && !state->lazy->is_realized()) roots.push_back(state->lazy);
+  }
   realize(roots);
 }
 
@@ -274,6 +293,7 @@ Tensor& Tensor::assign(const Operand& value, Where where) {
   if (old->requires_grad) old->overwritten = where.line ? where : Where{"?", 1};
   written->name = old->name;
   set_lazy(std::move(written));
+  pending_writes().push_back(state_);
   return *this;
 }
 

@@ -1,0 +1,8 @@
+// The first second: two small tensors, their product's sum.
+#include <mote/mote.h>
+using namespace mote;
+
+int main() {
+  Tensor a{{1.f, 2.f}, {3.f, 4.f}}, b{{5.f, 6.f}, {7.f, 8.f}};
+  show((a * b).sum());
+}
