@@ -267,6 +267,7 @@ class Linearizer {
     const std::int64_t n = extent->arg, whole = n / step;
     if (whole > 0) {
       open_chunk(index_constant(whole), out);
+      out.grain = grain_for(nest, stores, step);
       const Int counter(blocks_.back().counter);
       std::vector<Expr> values;
       for (int u = 0; u < c.unroll; ++u)
@@ -295,6 +296,19 @@ class Linearizer {
     } else {
       run_loop(done, 1, static_cast<int>(n - done), 1, body);
     }
+  }
+
+  // Tasks that are worth a claim: some ten thousand operations.
+  static std::int64_t grain_for(const Nest& nest, const std::vector<Expr>& stores, std::int64_t step) {
+    double work = static_cast<double>(step), reduced = 1;
+    for (std::size_t i = 1; i < nest.loops.size(); ++i) work *= static_cast<double>(nest.loops[i]->src[0]->hi);
+    for (const Expr& e : topological(stores)) {
+      if (e->op != Op::reduce) continue;
+      double n = 1;
+      for (const Expr& r : e->src.subspan(1)) n *= static_cast<double>(r->src[0]->hi);
+      reduced = std::max(reduced, n);
+    }
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>(16384 / (work * reduced)));
   }
 
   void open_chunk(const Expr& tasks, CodePhase& out) {

@@ -1,7 +1,247 @@
+// The heuristic. For each nest: which range lies in vectors (the one that reads and writes best in
+// steps of one), then how many copies of which ranges make a register tile (values that several
+// copies share are loaded once). Elementwise nests first get their loops fused to long ones.
 #include "opt/opt.h"
 
-namespace mote {
+#include <algorithm>
+#include <cmath>
 
-Kernel optimize(Kernel k, const Target&) { return k; }
+#include "base/text.h"
+#include "base/trace.h"
+#include "ir/rewrite.h"
+
+namespace mote {
+namespace {
+
+constexpr int most_accumulators = 12;
+
+std::int64_t extent(const Expr& r) { return is_constant(r->src[0]) ? r->src[0]->arg : 0; }
+
+// The step of an index when r moves by one; nullopt where it is not the same everywhere.
+std::optional<std::int64_t> stride(const Expr& index, const Expr& r) {
+  if (!index->free.has(static_cast<int>(r->arg))) return 0;
+  const Int at_0(substitute(index, {{r, index_constant(0)}})), at_1(substitute(index, {{r, index_constant(1)}}));
+  const Int step = at_1 - at_0;
+  if (!step.is_constant() || !(at_0 + step * Int(r) == Int(index))) return {};
+  return step.value();
+}
+
+struct NestView {
+  const Nest* nest;
+  std::vector<Expr> reads;         // loads and table reads of the hottest body
+  std::vector<Expr> reduce_ranges; // of the largest reduce, innermost last
+  double reduce_size = 1;
+  RangeSet captured;               // ranges that a table depends on
+  DType dtype = DType::float32;
+};
+
+double size_of_reduce(const Expr& e) {
+  double n = 1;
+  for (const Expr& r : e->src.subspan(1)) n *= static_cast<double>(std::max<std::int64_t>(extent(r), 1));
+  return n;
+}
+
+NestView look_at(const Nest& nest) {
+  NestView v{&nest, {}, {}, 1, {}, nest.stores[0]->dtype};
+  Expr hottest;
+  double most = 0;
+  for (const Expr& s : nest.stores) {
+    for (const Expr& e : topological(s)) {
+      if (e->op == Op::stage) v.captured |= e->free;
+      if (e->op != Op::reduce) continue;
+      double work = size_of_reduce(e);
+      for (const Expr& l : nest.loops)
+        if (e->free.has(static_cast<int>(l->arg))) work *= static_cast<double>(std::max<std::int64_t>(extent(l), 1));
+      if (work <= most) continue;
+      most = work;
+      hottest = e;
+    }
+  }
+  const std::vector<Expr> roots = hottest ? std::vector<Expr>{hottest->src[0]} : nest.stores;
+  if (hottest) {
+    v.reduce_ranges.assign(hottest->src.begin() + 1, hottest->src.end());
+    v.reduce_size = size_of_reduce(hottest);
+    v.dtype = hottest->dtype;
+  }
+  for (const Expr& e : topological(roots))
+    if (e->op == Op::load || e->op == Op::stage_at) v.reads.push_back(e);
+  return v;
+}
+
+// What one step of the body costs where r lies in vectors of `lanes`: reads in steps of one count
+// one, the same element for all lanes little, anything else one for each lane.
+double read_cost(const NestView& v, const Expr& r, int lanes) {
+  double cost = 0;
+  for (const Expr& e : v.reads) {
+    if (e->op == Op::load && e->src.size() > 2 && e->src[2]->free.has(static_cast<int>(r->arg))) {
+      cost += 2.0 * lanes;
+      continue;
+    }
+    std::optional<std::int64_t> step = 0;
+    if (e->op == Op::load) step = stride(e->src[1], r);
+    for (std::size_t i = 1; e->op == Op::stage_at && i < e->src.size(); ++i) {
+      const auto s = stride(e->src[i], r);
+      if (!s || (*s != 0 && (i + 1 != e->src.size() || *s != 1))) step.reset();
+      else if (step) *step += *s;
+    }
+    cost += !step ? 2.0 * lanes : *step == 0 ? 0.2 : *step == 1 ? 1 : 1.5 * lanes;
+  }
+  return cost;
+}
+
+double write_cost(const NestView& v, const Expr& r, int lanes) {
+  double cost = 0;
+  for (const Expr& s : v.nest->stores) {
+    const auto step = stride(s->src[1], r);
+    cost += step && *step == 1 ? 1 : 1.5 * lanes;
+  }
+  return cost / v.reduce_size;
+}
+
+int lanes_for(std::int64_t n, int widest) {
+  for (int lanes = widest; lanes >= 4; lanes /= 2)
+    if (n % lanes == 0 || n >= 8 * lanes) return lanes;
+  return n >= widest ? widest : n >= 4 ? 4 : 1;
+}
+
+// The largest number of copies up to `most` that divides n, or the one with the least rest.
+int copies_for(std::int64_t n, int most) {
+  for (int u = std::min<int>(most, static_cast<int>(std::min<std::int64_t>(n, 64))); u > 1; --u)
+    if (n % u == 0) return u;
+  return n >= 4 * most && most > 1 ? most : 1;
+}
+
+class Chooser {
+ public:
+  Chooser(Kernel k, const Target& target) : k_(std::move(k)), target_(target) {}
+
+  Kernel run() {
+    for (Nest& nest : k_.nests) {
+      if (is_ordered(nest)) continue;
+      choose(look_at(nest));
+    }
+    return std::move(k_);
+  }
+
+ private:
+  static bool is_ordered(const Nest& nest) {
+    const Expr& s = nest.stores[0];
+    return static_cast<Op>(s->arg) != Op::store || s->src[2]->op == Op::scan;
+  }
+
+  void choose(const NestView& v) {
+    const int widest = std::max(1, target_.vector_bytes / std::max(size_of(v.dtype), 4));
+    Expr best;
+    int best_lanes = 1;
+    bool best_is_reduce = false;
+    double least = static_cast<double>(v.reads.size()) + 1;  // of one scalar step, for each element
+    for (const Expr& r : v.nest->loops) {
+      const int lanes = lanes_for(extent(r), widest);
+      if (lanes == 1 || v.captured.has(static_cast<int>(r->arg))) continue;
+      const double cost = (read_cost(v, r, lanes) + write_cost(v, r, lanes) + 0.5) / lanes;
+      if (cost >= least * 0.98) continue;
+      least = cost;
+      best = r;
+      best_lanes = lanes;
+      best_is_reduce = false;
+    }
+    if (!v.reduce_ranges.empty()) {
+      const Expr& r = v.reduce_ranges.back();
+      const int lanes = lanes_for(extent(r), widest);
+      const double cost = (read_cost(v, r, lanes) + 0.5) / lanes + 1.0 / static_cast<double>(std::max<std::int64_t>(extent(r), 1));
+      if (lanes > 1 && cost < least * 0.98) {
+        best = r;
+        best_lanes = lanes;
+        best_is_reduce = true;
+      }
+    }
+    if (best && (lanes_ == 0 || lanes_ == best_lanes)) {
+      lanes_ = best_lanes;
+      k_ = vectorize(std::move(k_), best, best_lanes);
+    } else {
+      best = {};
+      best_lanes = 1;
+    }
+    tile(v, best, best_lanes, best_is_reduce);
+  }
+
+  // Copies of the vector range, then of a range that some reads do not depend on.
+  void tile(const NestView& v, const Expr& vector, int lanes, bool vector_is_reduce) {
+    if (!v.captured.empty()) return;  // copies would fill tables of their own
+    const bool reduces = !v.reduce_ranges.empty() && v.reduce_size >= 4;
+    int used = 1;
+    if (vector && !vector_is_reduce) {
+      const std::int64_t vectors = extent(vector) / lanes;
+      const int most = reduces ? (lanes < 8 ? 5 : 3) : 4;
+      used = vectors <= most ? static_cast<int>(std::max<std::int64_t>(vectors, 1)) : copies_for(vectors, most);
+      if (used > 1) k_ = unroll(std::move(k_), vector, used);
+    }
+    if (!reduces) return;
+    for (int round = 0; round < 2; ++round) {
+      Expr best;
+      int best_copies = 1;
+      double best_gain = 0;
+      for (const Expr& r : v.nest->loops) {
+        if (r == vector || k_.choices.contains(r)) continue;
+        const int copies = copies_for(extent(r), most_accumulators / used);
+        if (copies < 2) continue;
+        int shared = 0;
+        for (const Expr& e : v.reads) shared += !e->free.has(static_cast<int>(r->arg));
+        const double gain = shared * (1 - 1.0 / copies);
+        if (gain <= best_gain) continue;
+        best = r;
+        best_copies = copies;
+        best_gain = gain;
+      }
+      if (!best) break;
+      k_ = unroll(std::move(k_), best, best_copies);
+      used *= best_copies;
+    }
+    if (used == 1 && !v.reduce_ranges.empty() && extent(v.reduce_ranges.back()) >= 16) {
+      const Expr& r = v.reduce_ranges.back();  // several chains of additions
+      k_ = unroll(std::move(k_), r, 4);
+    }
+  }
+
+  Kernel k_;
+  const Target& target_;
+  int lanes_ = 0;   // of the kernel's vectors, once chosen
+};
+
+// Two neighbouring loops as one, where no index needs the parts: a*E + b is p.
+Kernel with_fused_loops(const Kernel& k) {
+  Expr sink = k.sink;
+  for (bool again = true; again;) {
+    again = false;
+    const Kernel now = open(sink);
+    if (now.nests.size() != 1) break;
+    const auto& loops = now.nests[0].loops;
+    const bool plain = std::ranges::none_of(topological(sink), [](const Expr& e) { return kind_of(e->op) == Kind::binder; });
+    if (!plain) break;
+    for (std::size_t i = 0; i + 1 < loops.size() && !again; ++i) {
+      const Expr a = loops[i], b = loops[i + 1];
+      if (!extent(a) || !extent(b)) continue;
+      const Int p(range(static_cast<int>(a->arg), extent(a) * extent(b)));
+      const Expr fused = substitute(sink, {{a, (p / Int(b->src[0])).expr()}, {b, (p % Int(b->src[0])).expr()}});
+      const auto linear = [&](const Expr& e) {
+        return (e->op != Op::idiv && e->op != Op::mod) || e->dtype != DType::index || !e->free.has(static_cast<int>(a->arg));
+      };
+      if (!std::ranges::all_of(topological(fused), linear)) continue;
+      sink = fused;
+      again = true;
+    }
+  }
+  Kernel out = open(sink);
+  out.name = k.name;
+  return out;
+}
+
+}  // namespace
+
+Kernel optimize(Kernel k, const Target& target) {
+  k = Chooser(with_fused_loops(k), target).run();
+  if (tracing(3)) trace({3, "moves", k.name, to_text(k)});
+  return k;
+}
 
 }  // namespace mote
