@@ -84,7 +84,75 @@ Tensor Tensor::linear(const Tensor& weight, const Tensor& bias, Where at) const 
   return bias.is_defined() ? y + bias : y;
 }
 
-// (n, g, 1, c/g, o.., k..) * (1, g, o/g, c/g, 1.., k..), summed over c/g and k.
+namespace {
+
+struct ConvSizes {
+  std::vector<std::int64_t> stride, dilation;
+  std::int64_t groups;
+};
+
+// x is padded already: (n, c, ..); the view of its windows: (n, c, o.., k..).
+Tensor conv_windows(const Tensor& x, const Tensor& weight, const ConvSizes& sizes, Where at) {
+  const Dims w = weight.shape();
+  return windowed("conv", x, {w.begin() + 2, w.end()}, sizes.stride, sizes.dilation, at);
+}
+
+// (n, g, 1, o.., c/g, k..) * (1, g, o/g, 1.., c/g, k..), summed over c/g and k.
+Tensor conv_product(const Tensor& x, const Tensor& weight, const ConvSizes& sizes, DType result, Where at) {
+  const int spatial = weight.ndim() - 2;
+  const std::size_t s = idx(spatial);
+  const Tensor view = conv_windows(x, weight, sizes, at);
+  const Dims v = view.shape(), w = weight.shape();
+  Dims x_shape{v[0], sizes.groups, 1, w[1]}, w_shape{1, sizes.groups, w[0] / sizes.groups, w[1]};
+  x_shape.insert(x_shape.end(), v.begin() + 2, v.end());
+  w_shape.insert(w_shape.end(), s, 1);
+  w_shape.insert(w_shape.end(), w.begin() + 2, w.end());
+  std::vector<int> order{0, 1, 2}, summed;
+  for (int i = 0; i < spatial; ++i) order.push_back(4 + i);
+  order.push_back(3);
+  for (int i = 0; i < spatial; ++i) order.push_back(4 + spatial + i);
+  for (int i = 0; i <= spatial; ++i) summed.push_back(3 + spatial + i);
+  const Tensor out = contracted(view.reshape(x_shape, at).permute(order, at), weight.reshape(w_shape, at).permute(order, at), summed, result, at);
+  Dims to{v[0], w[0]};
+  to.insert(to.end(), v.begin() + 2, v.begin() + 2 + spatial);
+  return out.reshape(to, at);
+}
+
+// (o, c/g, k..) of a convolution with its input and output channels exchanged and its window turned.
+Tensor turned_weight(const Tensor& weight, std::int64_t groups, Where at) {
+  std::vector<int> spatial;
+  for (int i = 2; i < weight.ndim(); ++i) spatial.push_back(i);
+  const Dims w = weight.shape();
+  Dims grouped = w, joined = w;
+  grouped.insert(grouped.begin(), groups);
+  grouped[1] = w[0] / groups;
+  joined[0] = w[1] * groups;
+  joined[1] = w[0] / groups;
+  return weight.flip(spatial, at).reshape(grouped, at).transpose(1, 2, at).reshape(joined, at);
+}
+
+// The gradients of a convolution of steps of one, as convolutions again: by x from the padded
+// gradient and the turned weight, by the weight from x's windows and the gradient.
+std::vector<Tensor> conv_gradients(const Tensor& x, const Tensor& weight, const ConvSizes& sizes, const Tensor& g, Where at) {
+  const int spatial = weight.ndim() - 2;
+  const Dims w = weight.shape(), out = g.shape();
+  Pairs around(2, {0, 0});
+  for (int i = 0; i < spatial; ++i) around.emplace_back(w[idx(2 + i)] - 1, w[idx(2 + i)] - 1);
+  const Tensor by_x = conv_product(g.pad(around, 0, at).contiguous(at), turned_weight(weight, sizes.groups, at), sizes, x.dtype(), at);
+  const Tensor view = conv_windows(x, weight, sizes, at);
+  const Dims v = view.shape();
+  Dims x_shape{v[0], sizes.groups, 1, w[1]}, g_shape{v[0], sizes.groups, w[0] / sizes.groups, 1};
+  x_shape.insert(x_shape.end(), v.begin() + 2, v.end());
+  g_shape.insert(g_shape.end(), out.begin() + 2, out.end());
+  g_shape.insert(g_shape.end(), idx(spatial), 1);
+  std::vector<int> summed{0};
+  for (int i = 0; i < spatial; ++i) summed.push_back(4 + i);
+  const Tensor by_w = contracted(view.reshape(x_shape, at), g.reshape(g_shape, at), summed, weight.dtype(), at).reshape(w, at);
+  return {by_x, by_w};
+}
+
+}  // namespace
+
 Tensor Tensor::conv(const Tensor& weight, const Tensor& bias, const ConvOptions& o, Where at) const {
   expect_defined("conv", *this, at);
   expect_defined("conv", weight, at);
@@ -98,26 +166,17 @@ Tensor Tensor::conv(const Tensor& weight, const Tensor& bias, const ConvOptions&
     fail<ShapeError>("conv", cat("the input has ", channels, " channels, the weight takes ", each, " in each of ", o.groups, " groups for ", outs, " outputs"), at,
                      "channels must be groups times the weight's second size, and groups divide the outputs");
   }
-  const Dims w = weight.shape();
-  const std::vector<std::int64_t> kernel(w.begin() + 2, w.end());
-  const Tensor padded = pad_last(*this, spread_padding("conv", o.padding, s, at), 0, at);
-  const Tensor view = windowed("conv", padded, kernel, spread("conv", "stride", o.stride, s, at), spread("conv", "dilation", o.dilation, s, at), at);
-  const Dims v = view.shape();  // (n, c, o.., k..)
-  Dims x_shape{v[0], o.groups, 1, each}, w_shape{1, o.groups, outs / o.groups, each};
-  x_shape.insert(x_shape.end(), v.begin() + 2, v.end());
-  w_shape.insert(w_shape.end(), s, 1);
-  w_shape.insert(w_shape.end(), kernel.begin(), kernel.end());
-  // Outputs before what is summed: (n, g, o/g, o.., c/g, k..)
-  std::vector<int> order{0, 1, 2}, summed;
-  for (int i = 0; i < spatial; ++i) order.push_back(4 + i);
-  order.push_back(3);
-  for (int i = 0; i < spatial; ++i) order.push_back(4 + spatial + i);
-  for (int i = 0; i <= spatial; ++i) summed.push_back(3 + spatial + i);
+  const ConvSizes sizes{spread("conv", "stride", o.stride, s, at), spread("conv", "dilation", o.dilation, s, at), o.groups};
+  const Tensor x = pad_last(*this, spread_padding("conv", o.padding, s, at), 0, at);
   const DType result = promote(dtype(), weight.dtype());
-  const Tensor out = contracted(view.reshape(x_shape, at).permute(order, at), weight.reshape(w_shape, at).permute(order, at), summed, result, at);
-  Dims to{v[0], outs};
-  to.insert(to.end(), v.begin() + 2, v.begin() + 2 + spatial);
-  const Tensor y = out.reshape(to, at);
+  const auto one = [](std::int64_t n) { return n == 1; };
+  Tensor y;
+  if (is_float(result) && x.dtype() == weight.dtype() && std::ranges::all_of(sizes.stride, one) && std::ranges::all_of(sizes.dilation, one)) {
+    y = with_own_gradient(conv_product(x.detach(at), weight.detach(at), sizes, result, at), {x, weight},
+                          [x, weight, sizes, at](const Tensor& g, const Tensor&) { return conv_gradients(x, weight, sizes, g, at); });
+  } else {
+    y = conv_product(x, weight, sizes, result, at);
+  }
   if (!bias.is_defined()) return y;
   Dims line(idx(ndim()), 1);
   line[1] = outs;
@@ -156,15 +215,7 @@ Tensor Tensor::conv_transpose(const Tensor& weight, const Tensor& bias, const Co
     const std::int64_t reach = dilation[idx(i)] * (weight.size(a) - 1);
     around.emplace_back(reach - padding[idx(i)].first, reach - padding[idx(i)].second + extra[idx(i)]);
   }
-  std::vector<int> flipped;
-  for (int i = 0; i < spatial; ++i) flipped.push_back(2 + i);
-  const Dims w = weight.shape();
-  Dims grouped = w, joined = w;
-  grouped.insert(grouped.begin(), o.groups);
-  grouped[1] = w[0] / o.groups;
-  joined[0] = w[1] * o.groups;
-  joined[1] = w[0] / o.groups;
-  const Tensor turned = weight.flip(flipped, at).reshape(grouped, at).transpose(1, 2, at).reshape(joined, at);
+  const Tensor turned = turned_weight(weight, o.groups, at);
   return pad_last(x, around, 0, at).conv(turned, bias, {{1}, {0}, o.dilation, o.groups}, at);
 }
 
