@@ -82,7 +82,7 @@ std::string fallback_name() {
   try {
     device_named("CPU");
     return "CPU";
-  } catch (const DeviceError& no_llvm) {
+  } catch (const DeviceError& no_llvm) {  // no LLVM: the C compiler
     try {
       device_named("CLANG");
     } catch (const DeviceError& no_compiler) {
