@@ -77,14 +77,15 @@ double read_cost(const NestView& v, const Expr& r, int lanes) {
       cost += 2.0 * lanes;
       continue;
     }
-    std::optional<std::int64_t> step = 0;
-    if (e->op == Op::load) step = stride(e->src[1], r);
-    for (std::size_t i = 1; e->op == Op::stage_at && i < e->src.size(); ++i) {
+    bool regular = true;   // the same step everywhere; of a table, along its last axis
+    std::int64_t step = 0;
+    for (std::size_t i = 1; i < (e->op == Op::load ? 2 : e->src.size()); ++i) {
       const auto s = stride(e->src[i], r);
-      if (!s || (*s != 0 && (i + 1 != e->src.size() || *s != 1))) step.reset();
-      else if (step) *step += *s;
+      const bool last = e->op == Op::load || i + 1 == e->src.size();
+      regular &= s.has_value() && (last || *s == 0);
+      step += s.value_or(0);
     }
-    cost += !step ? 2.0 * lanes : *step == 0 ? 0.2 : *step == 1 ? 1 : 1.5 * lanes;
+    cost += !regular ? 2.0 * lanes : step == 0 ? 0.2 : step == 1 ? 1 : 1.5 * lanes;
   }
   return cost;
 }
