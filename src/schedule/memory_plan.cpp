@@ -17,7 +17,8 @@ struct Lifetime {
 
 // First fit, largest first: the lowest offset where no buffer of an overlapping lifetime lies.
 std::int64_t lay_out(std::vector<Lifetime*>& all) {
-  std::ranges::stable_sort(all, [](auto* a, auto* b) { return a->bytes() > b->bytes(); });
+  // Equal sizes stay in order: all lie in one list.
+  std::ranges::sort(all, [](auto* a, auto* b) { return a->bytes() != b->bytes() ? a->bytes() > b->bytes() : a < b; });
   std::vector<Lifetime*> placed;
   std::int64_t total = 0;
   for (Lifetime* mine : all) {
