@@ -116,7 +116,7 @@ Bounds bounds_of(Op op, DType t, std::span<const Expr> src, std::int64_t arg, st
   if (t == DType::uint64) return whole(t);
   switch (op) {
     case Op::variable: return {arg, arg2};
-    case Op::range: return {0, std::max<std::int64_t>(src[0]->hi - 1, 0)};
+    case Op::range: return {0, std::max<std::int64_t>(src[0]->hi, 1) - 1};
     case Op::neg: return clipped({-Wide(src[0]->hi), -Wide(src[0]->lo)}, t);
     case Op::not_:
       return t == DType::boolean ? Bounds{1 - src[0]->hi, 1 - src[0]->lo} : whole(t);

@@ -44,16 +44,25 @@ bool integral(const Match& m) {
 }
 bool boolean_root(const Match& m) { return m.root()->dtype == DType::boolean; }
 
+// The bits of the significand, the first one included.
+int precision(DType t) {
+  switch (t) {
+    case DType::float64: return 53;
+    case DType::float32: return 24;
+    case DType::float16: return 11;
+    case DType::bfloat16: return 8;
+    case DType::float8_e4m3: return 4;
+    default: return 3;
+  }
+}
+
 // Does every value of `from` survive in `to`?
 bool widens(DType from, DType to) {
-  if (from == DType::boolean) return true;
-  if (is_float(from)) {
-    if (!is_float(to) || bits_of(to) <= bits_of(from)) return from == to;
-    return true;
-  }
-  if (is_float(to)) return bits_of(from) < (to == DType::float64 ? 54 : to == DType::float32 ? 25 : 9) && bits_of(from) <= (to == DType::float64 ? 32 : 16);
+  if (from == DType::boolean || from == to) return true;
+  if (is_float(from)) return is_float(to) && bits_of(to) > bits_of(from);
+  if (is_float(to)) return bits_of(from) - is_signed(from) <= precision(to);
   if (is_signed(from)) return is_signed(to) && bits_of(to) >= bits_of(from);
-  return bits_of(to) > bits_of(from) || (is_unsigned(to) && bits_of(to) == bits_of(from));
+  return bits_of(to) > bits_of(from);
 }
 
 // (to)(middle)x is (to)x where the middle loses nothing.
@@ -63,6 +72,9 @@ Expr cast_of_cast(const Match& m) {
   const Expr& from = inner->src[0];
   if (from->dtype == DType::index || !widens(from->dtype, inner->dtype)) return {};
   if (m.root()->dtype == DType::boolean && is_float(from->dtype)) return {};
+  // An integer wraps where a float that does not fit becomes 0.
+  const bool through_float = is_float(inner->dtype) && is_integer(from->dtype) && is_integer(m.root()->dtype);
+  if (through_float && !widens(from->dtype, m.root()->dtype)) return {};
   return cast(from, m.root()->dtype);
 }
 
