@@ -7,14 +7,11 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <thread>
 
 #include "base/flags.h"
 #include "base/text.h"
 #include "mote/error.h"
 #include "runtime/cpu/host.h"
-#include "runtime/disk_cache.h"
 
 extern char** environ;
 
@@ -74,56 +71,16 @@ class MemoryFile {
 class ClangDevice final : public HostDevice {
  public:
   ClangDevice() : HostDevice("CLANG", host_target("C")), compiler_(find_compiler()) {
-    std::error_code none;
-    const auto changed = std::filesystem::last_write_time(compiler_, none).time_since_epoch().count();
-    identity_ = cat(compiler_, " ", static_cast<long long>(changed), " ", static_cast<long long>(std::filesystem::file_size(compiler_, none)));
+    identity_ = file_identity(compiler_);
   }
 
   std::shared_ptr<Program> compile(const Source& source) override {
     const auto flags = arguments(source);
-    const std::string key = cat(identity_, "\n", join(flags, " "), "\n", source.text);
-    if (auto cached = cache_get("object", key)) {
-      try {
-        return host_program(source, Object::load(*cached), as_text(*cached));
-      } catch (const CompileError&) {
-        // A damaged object in the cache: compiled anew, and written over.
-      }
-    }
-    const std::string object = run_compiler(source, flags);
-    const auto bytes = std::as_bytes(std::span(object.data(), object.size()));
-    auto program = host_program(source, Object::load(bytes), object);
-    cache_put("object", key, bytes);
-    return program;
-  }
-
-  // Two compilers at a time.
-  std::vector<std::shared_ptr<Program>> compile_all(std::span<const Source> sources) override {
-    std::vector<std::shared_ptr<Program>> out(sources.size());
-    std::exception_ptr failed;
-    std::thread other([&] {
-      try {
-        for (std::size_t i = 1; i < sources.size(); i += 2) out[i] = compile(sources[i]);
-      } catch (...) {
-        failed = std::current_exception();  // thrown again below, on the caller's thread
-      }
-    });
-    std::exception_ptr mine;
-    try {
-      for (std::size_t i = 0; i < sources.size(); i += 2) out[i] = compile(sources[i]);
-    } catch (...) {
-      mine = std::current_exception();
-    }
-    other.join();
-    if (mine) std::rethrow_exception(mine);
-    if (failed) std::rethrow_exception(failed);
-    return out;
+    const std::string key = cat(identity_, "\n", join(flags, " "), "\n", host_features(), "\n", source.text);
+    return cached_program(*this, source, key, [&] { return run_compiler(source, flags); });
   }
 
  private:
-  static std::string as_text(const std::vector<std::byte>& bytes) {
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-  }
-
   std::vector<std::string> arguments(const Source& source) const {
     return {compiler_, "-xc", "-", "-c", "-o", "/proc/self/fd/3", source.fast_compile ? "-O1" : "-O2", "-march=native", "-fPIC",
             "-std=gnu11", "-fno-math-errno", "-ffp-contract=on", "-fwrapv", "-fno-strict-aliasing", "-fno-asynchronous-unwind-tables",
