@@ -122,7 +122,8 @@ Scalar identity_of(Op op, DType t) {
     default: throw InternalError(cat("reduce: ", std::string(name_of(op)), " has no identity"));
   }
   const bool least = op == Op::max;
-  if (is_float(t)) return Scalar(t, least ? -INFINITY : INFINITY);
+  const double most = t == DType::float8_e4m3 ? 448 : INFINITY;  // e4m3 has no infinity
+  if (is_float(t)) return Scalar(t, least ? -most : most);
   if (t == DType::boolean) return Scalar(t, !least);
   if (is_unsigned(t)) return Scalar(t, least ? std::int64_t{0} : std::int64_t{-1});
   const int shift = 64 - bits_of(t);

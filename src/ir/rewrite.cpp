@@ -17,6 +17,7 @@ class Rewriter {
       : rules_(rules), options_(options), traced_(traced) {}
 
   Expr run(const Expr& root) {
+    root_ = root;
     stack_.push_back({root, root});
     while (!stack_.empty()) step();
     return done_.at(root);
@@ -70,12 +71,20 @@ class Rewriter {
     return {};
   }
 
+  // In proportion to the graph as it came: rules that grow it without end must meet the limit too.
+  std::int64_t most_steps() {
+    constexpr std::int64_t always = 100'000;
+    if (options_.most_steps) return options_.most_steps;
+    if (steps_ <= always) return always;  // the graph is measured only when it matters
+    if (!size_) size_ = static_cast<std::int64_t>(topological(root_).size());
+    return always + 64 * size_;
+  }
+
   void count(std::string_view rule) {
     last_.push_back(rule);
     if (last_.size() > 8) last_.pop_front();
-    const auto most = options_.most_steps ? options_.most_steps
-                                          : 100'000 + 64 * static_cast<std::int64_t>(done_.size());
-    if (++steps_ <= most) return;
+    ++steps_;
+    if (steps_ <= most_steps()) return;
     std::string names;
     for (std::string_view name : last_) names += cat(names.empty() ? "" : ", ", std::string(name));
     throw InternalError(cat("rewrite: no end after ", steps_, " steps; the last rules applied are ", names));
@@ -88,7 +97,96 @@ class Rewriter {
   std::vector<Expr> sources_;
   std::unordered_map<Expr, Expr> done_;
   std::deque<std::string_view> last_;
-  std::int64_t steps_ = 0;
+  Expr root_;
+  std::int64_t steps_ = 0, size_ = 0;
+};
+
+// The ranges that a node binds in its first source.
+RangeSet bound_by(const Expr& e) {
+  RangeSet bound;
+  if (kind_of(e->op) != Kind::binder) return bound;
+  for (const Expr& r : e->src.subspan(1, e->op == Op::scan ? 1 : e->src.size() - 1))
+    bound.add(static_cast<int>(r->arg));
+  return bound;
+}
+
+// The ranges by which a key is known: under a binder of one of them it is another expression.
+RangeSet names_of(const Expr& key) {
+  if (key->op != Op::range) return key->free;
+  RangeSet id;
+  id.add(static_cast<int>(key->arg));
+  return id;
+}
+
+class Replacer {
+ public:
+  Replacer(const Replacements& replacements, const Rebuild& rebuild)
+      : replacements_(replacements), rebuild_(rebuild), done_(replacements) {
+    for (const auto& [from, to] : replacements) {
+      only_ranges_ &= from->op == Op::range;
+      from_ |= names_of(from);
+      to_ |= to->free;
+    }
+  }
+
+  Expr run(const Expr& root) {
+    stack_.push_back(root);
+    while (!stack_.empty()) step(Expr(stack_.back()));
+    return done_.at(root);
+  }
+
+ private:
+  void step(const Expr& e) {
+    const RangeSet bound = bound_by(e);
+    if (done_.contains(e)) return stack_.pop_back();
+    if (only_ranges_ && !e->free.intersects(from_)) return finish(e, e);
+    if (bound.intersects(from_)) return finish(e, under_binder(e, bound));
+    const std::size_t before = stack_.size();
+    for (const Expr& s : e->src)
+      if (!done_.contains(s)) stack_.push_back(s);
+    if (stack_.size() != before) return;
+    sources_.clear();
+    for (const Expr& s : e->src) sources_.push_back(done_.at(s));
+    finish(e, made(e, bound, sources_));
+  }
+
+  void finish(const Expr& e, const Expr& result) {
+    done_.emplace(e, result);
+    stack_.pop_back();
+  }
+
+  // The keys that the binder hides stay as they are below it.
+  Expr under_binder(const Expr& e, const RangeSet& bound) {
+    Replacements visible;
+    for (const auto& [from, to] : replacements_)
+      if (!names_of(from).intersects(bound)) visible.emplace(from, to);
+    Replacer below(visible, rebuild_);
+    std::vector<Expr> src;
+    for (const Expr& s : e->src) src.push_back(below.run(s));
+    if (e->op == Op::scan) src[2] = Replacer(replacements_, rebuild_).run(e->src[2]);
+    return made(e, bound, src);
+  }
+
+  Expr made(const Expr& e, const RangeSet& bound, std::span<const Expr> src) {
+    if (std::ranges::equal(e->src, src)) return e;
+    if (bound.intersects(to_) && captures(e, bound, src[0]))
+      throw InternalError(cat("replace: a free range of a replacement would be bound by ", short_text(e, 3)));
+    return rebuild_(e, src);
+  }
+
+  bool captures(const Expr& e, const RangeSet& bound, const Expr& body) const {
+    if ((body->free - e->src[0]->free).intersects(bound)) return true;
+    return std::ranges::any_of(replacements_, [&](const auto& r) {
+      return r.first->op == Op::range && e->free.intersects(names_of(r.first)) && r.second->free.intersects(bound);
+    });
+  }
+
+  const Replacements& replacements_;
+  const Rebuild& rebuild_;
+  Replacements done_;
+  bool only_ranges_ = true;
+  RangeSet from_, to_;
+  std::vector<Expr> stack_, sources_;
 };
 
 }  // namespace
@@ -98,38 +196,7 @@ Expr rewrite(const Expr& root, const RuleSet& rules, const RewriteOptions& optio
 }
 
 Expr replace(const Expr& root, const Replacements& replacements, const Rebuild& rebuild) {
-  // A range that a binder binds is another one than the free range of the same id: where no key can
-  // be free, nothing is replaced.
-  RangeSet keys;
-  bool only_ranges = true;
-  for (const auto& [from, to] : replacements) {
-    only_ranges &= from->op == Op::range;
-    if (from->op == Op::range) keys.add(static_cast<int>(from->arg));
-  }
-  Replacements done = replacements;
-  std::vector<Expr> stack{root};
-  std::vector<Expr> sources;
-  while (!stack.empty()) {
-    const Expr e = stack.back();
-    if (done.contains(e)) {
-      stack.pop_back();
-      continue;
-    }
-    if (only_ranges && !e->free.intersects(keys)) {
-      done.emplace(e, e);
-      stack.pop_back();
-      continue;
-    }
-    const std::size_t before = stack.size();
-    for (const Expr& s : e->src)
-      if (!done.contains(s)) stack.push_back(s);
-    if (stack.size() != before) continue;
-    sources.clear();
-    for (const Expr& s : e->src) sources.push_back(done.at(s));
-    done.emplace(e, std::ranges::equal(e->src, sources) ? e : rebuild(e, sources));
-    stack.pop_back();
-  }
-  return done.at(root);
+  return Replacer(replacements, rebuild).run(root);
 }
 
 }  // namespace mote

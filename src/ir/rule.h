@@ -46,6 +46,9 @@ class RuleSet {
  public:
   RuleSet(std::initializer_list<Rule> rules);
   explicit RuleSet(std::vector<Rule> rules);
+  RuleSet(const RuleSet& o) : RuleSet(o.rules_) {}    // by_op_ points into its own rules
+  RuleSet(RuleSet&&) = default;
+  RuleSet& operator=(const RuleSet&) = delete;
   const std::vector<Rule>& rules() const { return rules_; }
   const std::vector<const Rule*>& for_op(Op op) const { return by_op_[static_cast<std::size_t>(op)]; }
   friend RuleSet operator|(const RuleSet& a, const RuleSet& b);
