@@ -1,14 +1,13 @@
-// Buffers and the allocator that all devices share.
+// Buffers, and the allocator that all devices share.
 #include "runtime/device.h"
 
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include <cstring>
+#include <deque>
+#include <list>
 #include <map>
 #include <mutex>
 
-#include "base/flags.h"
 #include "base/text.h"
 #include "mote/error.h"
 
@@ -16,7 +15,13 @@ namespace mote {
 namespace {
 
 std::atomic<std::int64_t> buffers_alive{0};
-constexpr std::int64_t most_cached = std::int64_t{2} << 30;
+
+// Freed blocks of a quarter of this machine's memory are kept.
+std::int64_t most_cached() {
+  static const std::int64_t bytes =
+      std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE) / 4;
+  return bytes;
+}
 
 }  // namespace
 
@@ -28,22 +33,25 @@ Buffer::Buffer(Device& device, std::int64_t bytes, std::string name)
 }
 
 std::shared_ptr<Buffer> Buffer::make(Device& device, std::int64_t bytes, std::string name) {
-  if (bytes < 0) throw MemoryError(cat("a buffer of ", bytes, " bytes; sizes are not negative"));
+  if (bytes < 0)
+    throw MemoryError(cat("buffer '", name, "': ", bytes, " bytes; a size is not negative"));
   return std::shared_ptr<Buffer>(new Buffer(device, bytes, std::move(name)));
 }
 
-std::shared_ptr<Buffer> Buffer::part_of(std::shared_ptr<Buffer> parent, std::int64_t offset, std::int64_t bytes) {
-  if (offset < 0 || bytes < 0 || offset > parent->bytes_ || bytes > parent->bytes_ - offset) {
-    throw InternalError(cat("a part of ", bytes, " bytes at ", offset, " is outside of a buffer of ", parent->bytes_));
-  }
+std::shared_ptr<Buffer> Buffer::part_of(std::shared_ptr<Buffer> parent, std::int64_t offset,
+                                        std::int64_t bytes) {
+  parent->check_range("a part", offset, bytes);
   auto part = make(*parent->device_, bytes, parent->name_);
-  part->offset_ = offset;
-  part->parent_ = std::move(parent);
+  part->offset_ = offset + parent->offset_;
+  part->parent_ = parent->parent_ ? parent->parent_ : std::move(parent);
   return part;
 }
 
-std::shared_ptr<Buffer> Buffer::borrow(Device& device, void* bytes, std::int64_t size, std::function<void()> release) {
-  auto b = make(device, size);
+std::shared_ptr<Buffer> Buffer::borrow(Device& device, void* bytes, std::int64_t size,
+                                       std::function<void()> release) {
+  if (!bytes && size > 0) throw ValueError(cat("borrowing ", size, " bytes at address 0"));
+  auto b = make(device, size, "borrowed");
+  b->borrowed_ = true;
   b->data_ = bytes;
   b->release_ = std::move(release);
   return b;
@@ -51,37 +59,41 @@ std::shared_ptr<Buffer> Buffer::borrow(Device& device, void* bytes, std::int64_t
 
 Buffer::~Buffer() {
   --buffers_alive;
-  if (release_) {
-    release_();
-    return;
-  }
+  if (release_) release_();
   void* data = data_;
-  if (data && !parent_) device_->release(data, bytes_);
+  if (data && !borrowed_) device_->release(data, bytes_);
 }
 
-bool Buffer::allocated() const { return parent_ ? parent_->allocated() : data_ != nullptr; }
+bool Buffer::allocated() const {
+  return parent_ ? parent_->allocated() : borrowed_ || data_ != nullptr;
+}
 
 void* Buffer::data() {
   if (parent_) return static_cast<char*>(parent_->data()) + offset_;
-  if (void* have = data_) return have;
+  void* have = data_;
+  if (have || borrowed_) return have;
   void* fresh = device_->allocate(bytes_, name_);
-  void* none = nullptr;
-  if (data_.compare_exchange_strong(none, fresh)) return fresh;
+  if (data_.compare_exchange_strong(have, fresh)) return fresh;
   device_->release(fresh, bytes_);  // another thread was first
-  return none;
+  return have;
+}
+
+void Buffer::check_range(const char* doing, std::int64_t offset, std::int64_t bytes) const {
+  if (offset >= 0 && bytes >= 0 && offset <= bytes_ && bytes <= bytes_ - offset) return;
+  throw InternalError(cat(doing, " of ", bytes, " bytes at ", offset, " is outside of the buffer '",
+                          name_, "' of ", bytes_));
 }
 
 void Buffer::read(void* to, std::int64_t offset, std::int64_t bytes) {
-  if (offset < 0 || bytes < 0 || offset > bytes_ || bytes > bytes_ - offset)
-    throw InternalError(cat("reading ", bytes, " bytes at ", offset, " of a buffer of ", bytes_));
+  check_range("a read", offset, bytes);
+  if (bytes == 0) return;
   device_->synchronize();
   device_->copy_out(to, static_cast<char*>(data()) + offset, bytes);
 }
 
 void Buffer::write(const void* from, std::int64_t offset, std::int64_t bytes) {
-  if (offset < 0 || bytes < 0 || offset > bytes_ || bytes > bytes_ - offset)
-    throw InternalError(cat("writing ", bytes, " bytes at ", offset, " of a buffer of ", bytes_));
-  device_->copy_in(static_cast<char*>(data()) + offset, from, bytes);
+  check_range("a write", offset, bytes);
+  if (bytes > 0) device_->copy_in(static_cast<char*>(data()) + offset, from, bytes);
   written();
 }
 
@@ -89,10 +101,45 @@ std::int64_t Buffer::alive() { return buffers_alive; }
 
 // ---- Device
 
+// Freed blocks: by age, and by size with the latest at the end.
 struct Device::Pool {
+  struct Block {
+    std::int64_t bytes;
+    void* at;
+  };
   mutable std::mutex mutex;
-  std::multimap<std::int64_t, void*> free;  // by size
+  std::list<Block> free;  // the oldest first
+  std::map<std::int64_t, std::deque<std::list<Block>::iterator>> by_size;
   MemoryUse use;
+
+  void count_used(std::int64_t bytes) {
+    use.used += bytes;
+    use.peak = std::max(use.peak, use.used);
+  }
+  void keep(Block block) {
+    by_size[block.bytes].push_back(free.insert(free.end(), block));
+    use.cached += block.bytes;
+  }
+  // The one of this size that was freed last: its bytes may still be near the processor.
+  void* take(std::int64_t bytes) {
+    const auto same = by_size.find(bytes);
+    if (same == by_size.end()) return nullptr;
+    void* at = same->second.back()->at;
+    free.erase(same->second.back());
+    same->second.pop_back();
+    if (same->second.empty()) by_size.erase(same);
+    use.cached -= bytes;
+    return at;
+  }
+  Block take_oldest() {
+    const Block block = free.front();
+    const auto same = by_size.find(block.bytes);
+    same->second.pop_front();
+    if (same->second.empty()) by_size.erase(same);
+    free.pop_front();
+    use.cached -= block.bytes;
+    return block;
+  }
 };
 
 Device::Device(std::string name, Target target)
@@ -105,17 +152,11 @@ std::vector<std::shared_ptr<Program>> Device::compile_all(std::span<const Source
   return out;
 }
 
-// A freed block of exactly this size is used again; nothing else is kept.
 void* Device::allocate(std::int64_t bytes, std::string_view name) {
   {
     const std::lock_guard lock(pool_->mutex);
-    const auto at = pool_->free.find(bytes);
-    if (at != pool_->free.end()) {
-      void* block = at->second;
-      pool_->free.erase(at);
-      pool_->use.cached -= bytes;
-      pool_->use.used += bytes;
-      pool_->use.peak = std::max(pool_->use.peak, pool_->use.used);
+    if (void* block = pool_->take(bytes)) {
+      pool_->count_used(bytes);
       return block;
     }
   }
@@ -125,26 +166,24 @@ void* Device::allocate(std::int64_t bytes, std::string_view name) {
     block = raw_allocate(bytes);
   }
   if (!block) {
-    throw MemoryError(cat(name_, ": no memory for ", bytes, " bytes", name.empty() ? "" : " of '" + std::string(name) + "'",
-                          " (", memory().used, " in use); use smaller batches or free tensors"));
+    const std::string whose = name.empty() ? "" : cat(" of '", std::string(name), "'");
+    throw MemoryError(cat(name_, ": no memory for ", bytes, " bytes", whose, " (", memory().used,
+                          " in use); use smaller batches or free tensors"));
   }
   const std::lock_guard lock(pool_->mutex);
-  pool_->use.used += bytes;
-  pool_->use.peak = std::max(pool_->use.peak, pool_->use.used);
+  pool_->count_used(bytes);
   return block;
 }
 
 void Device::release(void* block, std::int64_t bytes) {
+  std::vector<Pool::Block> surplus;
   {
     const std::lock_guard lock(pool_->mutex);
     pool_->use.used -= bytes;
-    if (pool_->use.cached + bytes <= most_cached) {
-      pool_->free.emplace(bytes, block);
-      pool_->use.cached += bytes;
-      return;
-    }
+    pool_->keep({bytes, block});
+    while (pool_->use.cached > most_cached()) surplus.push_back(pool_->take_oldest());
   }
-  raw_release(block, bytes);
+  for (const Pool::Block& b : surplus) raw_release(b.at, b.bytes);
 }
 
 MemoryUse Device::memory() const {
@@ -153,13 +192,14 @@ MemoryUse Device::memory() const {
 }
 
 void Device::free_cached() {
-  std::multimap<std::int64_t, void*> blocks;
+  std::list<Pool::Block> blocks;
   {
     const std::lock_guard lock(pool_->mutex);
     blocks.swap(pool_->free);
+    pool_->by_size.clear();
     pool_->use.cached = 0;
   }
-  for (const auto& [bytes, block] : blocks) raw_release(block, bytes);
+  for (const Pool::Block& b : blocks) raw_release(b.at, b.bytes);
 }
 
 }  // namespace mote

@@ -21,14 +21,16 @@ namespace mote {
 
 class Device;
 
-// A piece of device memory: the one shared, mutable thing. Bytes exist from the first `data()`.
-// A sub-buffer shares its parent's bytes at an offset and keeps the parent alive.
+// A piece of device memory: the one shared, mutable thing. Bytes exist from the first `data()`, are
+// aligned to 64 and hold anything at first. A part shares its parent's bytes at an offset, and its
+// version, and keeps the parent alive; parts and borrowed memory are aligned as they come.
 class Buffer {
  public:
   static std::shared_ptr<Buffer> make(Device&, std::int64_t bytes, std::string name = "");
   static std::shared_ptr<Buffer> part_of(std::shared_ptr<Buffer> parent, std::int64_t offset,
                                          std::int64_t bytes);
-  // Memory that somebody else owns (NumPy, a mapped file); `release` is called at the end.
+  // Memory that somebody else owns (NumPy, a mapped file); `release` is called at the end, if
+  // given, and must not throw.
   static std::shared_ptr<Buffer> borrow(Device&, void* bytes, std::int64_t size,
                                         std::function<void()> release);
   ~Buffer();
@@ -39,22 +41,25 @@ class Buffer {
   std::int64_t bytes() const { return bytes_; }
   const std::string& name() const { return name_; }
   bool allocated() const;
-  void* data();                     // the device's address; allocates (MemoryError names size, name)
-  void read(void* to, std::int64_t offset, std::int64_t bytes);     // device -> host, waits
+  void* data();  // the device's address; allocates (MemoryError names size, name)
+  void read(void* to, std::int64_t offset, std::int64_t bytes);  // device -> host, waits
   void write(const void* from, std::int64_t offset, std::int64_t bytes);
-  std::uint64_t version() const { return version_; }  // counts writes, for prepacked copies
-  void written() { ++version_; }
-  static std::int64_t alive();      // buffers that exist, for leak tests
+  // Counts writes, for prepacked copies.
+  std::uint64_t version() const { return parent_ ? parent_->version() : version_.load(); }
+  void written() { ++(parent_ ? parent_->version_ : version_); }
+  static std::int64_t alive();  // buffers that exist, for leak tests
 
  private:
   Buffer(Device&, std::int64_t bytes, std::string name);
+  void check_range(const char* doing, std::int64_t offset, std::int64_t bytes) const;
   Device* device_;
   std::int64_t bytes_;
   std::string name_;
   std::atomic<void*> data_{nullptr};
-  std::shared_ptr<Buffer> parent_;
+  std::shared_ptr<Buffer> parent_;  // has no parent itself
   std::int64_t offset_ = 0;
-  std::function<void()> release_;   // set for borrowed memory
+  bool borrowed_ = false;
+  std::function<void()> release_;  // of borrowed memory
   std::atomic<std::uint64_t> version_{0};
 };
 
@@ -65,7 +70,7 @@ class Program {
   // `slots`: data pointers in slot order. `tasks`: one number a phase. Returns when done on a CPU.
   virtual void run(std::span<void* const> slots, std::span<const std::int64_t> variables,
                    std::span<const std::int64_t> tasks) = 0;
-  virtual std::string_view machine_code() const { return {}; }   // object bytes, for MOTE_DEBUG=7
+  virtual std::string_view machine_code() const { return {}; }  // object bytes, for MOTE_DEBUG=7
 };
 
 struct MemoryUse {
@@ -77,7 +82,7 @@ struct MemoryUse {
 class Device {
  public:
   virtual ~Device();
-  const std::string& name() const { return name_; }    // "CPU", "CLANG", "CL:0", "NULL:C"
+  const std::string& name() const { return name_; }  // "CPU", "CLANG", "CL:0", "NULL:C"
   const Target& target() const { return target_; }
   virtual std::shared_ptr<Program> compile(const Source&) = 0;  // CompileError: source and log
   // Many at once: one module or worker processes, whatever is fastest. Same order as given.
@@ -85,9 +90,10 @@ class Device {
   virtual void synchronize() {}
   virtual void copy_in(void* to, const void* from, std::int64_t bytes) = 0;
   virtual void copy_out(void* to, const void* from, std::int64_t bytes) = 0;
-  virtual bool runs() const { return true; }           // false: NULL only counts
+  virtual bool runs() const { return true; }  // false: NULL only counts
 
-  // Memory with reuse of freed blocks; on failure caches are freed and it is tried again.
+  // Memory with reuse of freed blocks of the same size; the longest unused go first when too much
+  // is kept. On failure all that is kept is freed and it is tried again, then MemoryError.
   void* allocate(std::int64_t bytes, std::string_view name);
   void release(void*, std::int64_t bytes);
   MemoryUse memory() const;
@@ -95,7 +101,8 @@ class Device {
 
  protected:
   Device(std::string name, Target);
-  virtual void* raw_allocate(std::int64_t bytes) = 0;  // nullptr when there is none; 64-byte aligned
+  virtual void* raw_allocate(
+      std::int64_t bytes) = 0;  // nullptr when there is none; 64-byte aligned
   virtual void raw_release(void*, std::int64_t bytes) = 0;
   Target target_;
 

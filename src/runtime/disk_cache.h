@@ -1,7 +1,8 @@
 // Bytes kept between processes: compiled objects, winners of searches. One SQLite file in
 // MOTE_CACHE_DIR. Never needed for a result: whatever goes wrong with it (locked, damaged, full,
-// read-only, MOTE_CACHE=0) reads as a miss. Values carry a checksum; damaged ones are dropped, a
-// damaged file is made anew.
+// read-only, MOTE_CACHE=0) reads as a miss. Values carry a checksum that their key is part of;
+// damaged ones are not returned, a damaged file is made anew. A child that is forked from a process
+// that has used the cache does without.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -13,7 +14,8 @@ namespace mote {
 
 // `table`: "object", "winner", ..; `key`: text that holds everything the value depends on.
 std::optional<std::vector<std::byte>> cache_get(std::string_view table, std::string_view key);
+// Written later by a thread of its own, at the latest when the process ends.
 void cache_put(std::string_view table, std::string_view key, std::span<const std::byte> value);
-void cache_flush();   // waits until what was put is written
+void cache_flush();  // waits until what was put is written
 
 }  // namespace mote

@@ -15,6 +15,20 @@
 
 namespace mote::testing {
 
+// What does not go with a sanitizer is left out under it.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+inline constexpr bool address_sanitizer = true, thread_sanitizer = false;
+#define MOTE_KNOWS_SANITIZER
+#elif __has_feature(thread_sanitizer)
+inline constexpr bool address_sanitizer = false, thread_sanitizer = true;
+#define MOTE_KNOWS_SANITIZER
+#endif
+#endif
+#if !defined(MOTE_KNOWS_SANITIZER)
+inline constexpr bool address_sanitizer = false, thread_sanitizer = false;
+#endif
+
 // A flag set for the length of one test.
 class Setting {
  public:

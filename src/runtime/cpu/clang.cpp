@@ -33,10 +33,13 @@ std::string find_program(const std::string& name) {
 
 std::string find_compiler() {
   const std::string asked = flag("MOTE_CC");
-  const std::vector<std::string> names = asked.empty() ? std::vector<std::string>{"clang-19", "clang", "gcc", "cc"} : std::vector<std::string>{asked};
+  const std::vector<std::string> names =
+      asked.empty() ? std::vector<std::string>{"clang-19", "clang", "gcc", "cc"}
+                    : std::vector<std::string>{asked};
   for (const std::string& name : names)
     if (std::string found = find_program(name); !found.empty()) return found;
-  throw DeviceError(cat("CLANG: no C compiler was found (tried ", join(names), "); install clang or gcc, or set MOTE_CC"));
+  throw DeviceError(cat("CLANG: no C compiler was found (tried ", join(names),
+                        "); install clang or gcc, or set MOTE_CC"));
 }
 
 // An open file without a name.
@@ -60,7 +63,8 @@ class MemoryFile {
     std::string out;
     char part[65536];
     lseek(fd_, 0, SEEK_SET);
-    for (ssize_t n; (n = read(fd_, part, sizeof part)) > 0;) out.append(part, static_cast<std::size_t>(n));
+    for (ssize_t n; (n = read(fd_, part, sizeof part)) > 0;)
+      out.append(part, static_cast<std::size_t>(n));
     return out;
   }
 
@@ -76,15 +80,31 @@ class ClangDevice final : public HostDevice {
 
   std::shared_ptr<Program> compile(const Source& source) override {
     const auto flags = arguments(source);
-    const std::string key = cat(identity_, "\n", join(flags, " "), "\n", host_features(), "\n", source.text);
+    const std::string key =
+        cat(identity_, "\n", join(flags, " "), "\n", host_features(), "\n", source.text);
     return cached_program(*this, source, key, [&] { return run_compiler(source, flags); });
   }
 
  private:
   std::vector<std::string> arguments(const Source& source) const {
-    return {compiler_, "-xc", "-", "-c", "-o", "/proc/self/fd/3", source.fast_compile ? "-O1" : "-O2", "-march=native", "-fPIC",
-            "-std=gnu11", "-fno-math-errno", "-ffp-contract=on", "-fwrapv", "-fno-strict-aliasing", "-fno-asynchronous-unwind-tables",
-            "-fno-stack-protector", "-fno-ident", "-w"};
+    return {compiler_,
+            "-xc",
+            "-",
+            "-c",
+            "-o",
+            "/proc/self/fd/3",
+            source.fast_compile ? "-O1" : "-O2",
+            "-march=native",
+            "-fPIC",
+            "-std=gnu11",
+            "-fno-math-errno",
+            "-ffp-contract=on",
+            "-fwrapv",
+            "-fno-strict-aliasing",
+            "-fno-asynchronous-unwind-tables",
+            "-fno-stack-protector",
+            "-fno-ident",
+            "-w"};
   }
 
   std::string run_compiler(const Source& source, const std::vector<std::string>& flags) const {
@@ -101,16 +121,19 @@ class ClangDevice final : public HostDevice {
     for (const std::string& f : flags) argv.push_back(const_cast<char*>(f.c_str()));
     argv.push_back(nullptr);
     pid_t child = 0;
-    const int error = posix_spawn(&child, compiler_.c_str(), &actions, nullptr, argv.data(), environ);
+    const int error =
+        posix_spawn(&child, compiler_.c_str(), &actions, nullptr, argv.data(), environ);
     posix_spawn_file_actions_destroy(&actions);
     close(object_fd);
-    if (error) throw CompileError(cat("CLANG: ", compiler_, " could not be started: ", std::strerror(error)));
+    if (error)
+      throw CompileError(
+          cat("CLANG: ", compiler_, " could not be started: ", std::strerror(error)));
     int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
     const std::string object = output.read_all();
     if (status != 0 || object.empty()) {
-      throw CompileError(cat("CLANG: ", compiler_, " refused the kernel '", source.name, "':\n", log.read_all(), "\nthe source was:\n", source.text));
+      throw CompileError(cat("CLANG: ", compiler_, " refused the kernel '", source.name, "':\n",
+                             log.read_all(), "\nthe source was:\n", source.text));
     }
     return object;
   }
@@ -121,7 +144,8 @@ class ClangDevice final : public HostDevice {
 }  // namespace
 
 std::unique_ptr<Device> make_clang_device(std::string_view arguments) {
-  if (!arguments.empty()) throw DeviceError(cat("CLANG: '", std::string(arguments), "' is not known; write CLANG alone"));
+  if (!arguments.empty())
+    throw DeviceError(cat("CLANG: '", std::string(arguments), "' is not known; write CLANG alone"));
   return std::make_unique<ClangDevice>();
 }
 

@@ -66,6 +66,13 @@ std::vector<std::string> library_folders() {
   return folders;
 }
 
+// NOTE: these instructions turn bfloat subnormals into zeros; without them LLVM calls a function.
+std::string without_flushing(std::string features) {
+  for (const char* name : {"+avx512bf16", "+avxneconvert"})
+    if (const auto at = features.find(name); at != std::string::npos) features[at] = '-';
+  return features;
+}
+
 bool exists(const std::string& path) { return access(path.c_str(), R_OK) == 0; }
 
 // A function of the library; it becomes whatever pointer it initializes.
@@ -209,7 +216,7 @@ LlvmLibrary::LlvmLibrary(const std::string& path) : llvm_(std::make_unique<Funct
   (void)handled;
   triple_ = llvm_->take(llvm_->default_triple());
   cpu_ = llvm_->take(llvm_->host_cpu());
-  features_ = llvm_->take(llvm_->host_features());
+  features_ = without_flushing(llvm_->take(llvm_->host_features()));
 }
 
 LlvmLibrary::~LlvmLibrary() = default;

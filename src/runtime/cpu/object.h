@@ -10,9 +10,10 @@ namespace mote {
 
 class Object {
  public:
-  static std::shared_ptr<Object> load(std::span<const std::byte> bytes);  // CompileError
+  // The bytes may go once it is loaded. CompileError says what is wrong with them.
+  static std::shared_ptr<Object> load(std::span<const std::byte> bytes);
   virtual ~Object() = default;
-  virtual void* symbol(std::string_view) const = 0;   // nullptr when it is not there
+  virtual void* symbol(std::string_view) const = 0;  // a function; nullptr when it is not there
 };
 
 }  // namespace mote

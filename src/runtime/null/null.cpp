@@ -1,18 +1,16 @@
-// NULL runs nothing: kernels are rendered and counted. Buffers of it hold zeros when they are read.
+// NULL runs nothing: kernels are rendered, kept as text and counted. Its buffers have sizes and no
+// bytes; they read as zeros.
+#include "runtime/null/null.h"
+
+#include <algorithm>
 #include <cstring>
 
 #include "base/text.h"
-#include "mote/error.h"
-#include "runtime/device.h"
 
 namespace mote {
 namespace {
 
-class NullProgram final : public Program {
- public:
-  void run(std::span<void* const>, std::span<const std::int64_t>, std::span<const std::int64_t>) override {}
-};
-
+// "CUDA:sm_80": a renderer, and what it wants to know of the chip.
 Target null_target(std::string_view arguments) {
   Target t;
   const std::size_t colon = std::min(arguments.find(':'), arguments.size());
@@ -24,8 +22,11 @@ Target null_target(std::string_view arguments) {
 class NullDevice final : public Device {
  public:
   explicit NullDevice(std::string_view arguments)
-      : Device(arguments.empty() ? "NULL" : cat("NULL:", std::string(arguments)), null_target(arguments)) {}
-  std::shared_ptr<Program> compile(const Source&) override { return std::make_shared<NullProgram>(); }
+      : Device(arguments.empty() ? "NULL" : cat("NULL:", std::string(arguments)),
+               null_target(arguments)) {}
+  std::shared_ptr<Program> compile(const Source& source) override {
+    return std::make_shared<NullProgram>(source);
+  }
   void copy_in(void*, const void*, std::int64_t) override {}
   void copy_out(void* to, const void*, std::int64_t bytes) override {
     if (bytes) std::memset(to, 0, static_cast<std::size_t>(bytes));
@@ -39,6 +40,8 @@ class NullDevice final : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> make_null_device(std::string_view arguments) { return std::make_unique<NullDevice>(arguments); }
+std::unique_ptr<Device> make_null_device(std::string_view arguments) {
+  return std::make_unique<NullDevice>(arguments);
+}
 
 }  // namespace mote

@@ -9,13 +9,16 @@ namespace {
 class RefDevice final : public HostDevice {
  public:
   RefDevice() : HostDevice("REF", host_target("C")) {}
-  std::shared_ptr<Program> compile(const Source&) override { throw InternalError("REF: it compiles nothing"); }
+  std::shared_ptr<Program> compile(const Source&) override {
+    throw InternalError("REF: it compiles nothing");
+  }
 };
 
 }  // namespace
 
 std::unique_ptr<Device> make_ref_device(std::string_view arguments) {
-  if (!arguments.empty()) throw DeviceError(cat("REF: '", std::string(arguments), "' is not known; write REF alone"));
+  if (!arguments.empty())
+    throw DeviceError(cat("REF: '", std::string(arguments), "' is not known; write REF alone"));
   return std::make_unique<RefDevice>();
 }
 
