@@ -113,6 +113,11 @@ Scalar evaluate(Op op, DType t, std::span<const Scalar> v) {
   }
 }
 
+bool accumulates(Op op) {
+  return op == Op::add || op == Op::mul || op == Op::max || op == Op::min || op == Op::and_ ||
+         op == Op::or_ || op == Op::xor_;
+}
+
 Scalar identity_of(Op op, DType t) {
   switch (op) {
     case Op::add: case Op::or_: case Op::xor_: return Scalar(t, 0);

@@ -355,6 +355,14 @@ Expr store(const Expr& slot, const Expr& index, const Expr& value, const Expr& g
 
 Expr sink(std::span<const Expr> stores) { return intern(Op::sink, DType::boolean, stores); }
 
+RangeSet bound_by(const Expr& e) {
+  RangeSet bound;
+  if (kind_of(e->op) != Kind::binder) return bound;
+  for (const Expr& r : e->src.subspan(1, e->op == Op::scan ? 1 : e->src.size() - 1))
+    bound.add(static_cast<int>(r->arg));
+  return bound;
+}
+
 // ---- walking
 
 std::vector<Expr> topological(std::span<const Expr> roots) {

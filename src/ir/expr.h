@@ -154,6 +154,7 @@ Expr scan(Op, const Expr& body, const Expr& range, const Expr& at);
 // A table of the body over the ranges, computed once where its free ranges are bound.
 Expr stage(const Expr& body, std::span<const Expr> ranges);
 Expr stage_at(const Expr& stage, std::span<const Expr> indices);
+RangeSet bound_by(const Expr&);   // the ranges that a node binds in its first source
 // The number of an argument, its dtype, and how many elements it has (the greatest number, where
 // that is symbolic): what the proofs of bounds start from.
 Expr slot(int number, DType, std::int64_t elements);
@@ -174,6 +175,7 @@ inline std::vector<Expr> topological(const Expr& root) { return topological({&ro
 
 // What an op starts from: 0 for add, 1 for mul, the least value for max, ..
 Scalar identity_of(Op, DType);
+bool accumulates(Op);             // add, mul, max, min, and, or, xor: what reduces and scans
 // One elementwise op on values, exactly as docs/semantics.md says. `to` is the result's dtype.
 Scalar evaluate(Op, DType to, std::span<const Scalar>);
 

@@ -1,5 +1,7 @@
 #include "ir/interpret.h"
 
+#include <utility>
+
 #include "base/text.h"
 #include "ir/printer.h"
 #include "mote/error.h"
@@ -8,6 +10,7 @@ namespace mote {
 namespace {
 
 using Environment = std::unordered_map<int, std::int64_t>;  // range id -> value
+using Memo = std::unordered_map<Expr, Scalar>;              // in one environment
 
 class Interpreter {
  public:
@@ -30,11 +33,14 @@ class Interpreter {
     const std::int64_t extent = value(ranges[depth]->src[0]).as_int();
     const int id = static_cast<int>(ranges[depth]->arg);
     const Environment before = environment_;
+    const Memo outside = std::exchange(memo_, {});
     for (std::int64_t i = 0; i < extent; ++i) {
       environment_[id] = i;
+      memo_.clear();
       loop(ranges, depth + 1, body);
     }
     environment_ = before;
+    memo_ = outside;
   }
 
   void* element(const Expr& slot, std::int64_t index) {
@@ -58,6 +64,13 @@ class Interpreter {
   }
 
   Scalar value(const Expr& e) {
+    if (const auto at = memo_.find(e); at != memo_.end()) return at->second;
+    const Scalar v = computed(e);
+    if (!e->src.empty()) memo_.emplace(e, v);
+    return v;
+  }
+
+  Scalar computed(const Expr& e) {
     switch (e->op) {
       case Op::constant: return scalar_of(e);
       case Op::variable: return Scalar(DType::index, variables_.at(e));
@@ -104,14 +117,17 @@ class Interpreter {
     std::vector<std::int64_t> indices;
     for (const Expr& i : e->src.subspan(1)) indices.push_back(value(i).as_int());
     const Environment before = environment_;
+    const Memo outside = std::exchange(memo_, {});
     for (std::size_t i = 0; i < indices.size(); ++i) {
       const Expr& range = stage->src[i + 1];
       if (indices[i] < 0 || indices[i] >= value(range->src[0]).as_int())
         throw InternalError(cat("interpret: ", indices[i], " is outside of a stage: ", short_text(e, 3)));
       environment_[static_cast<int>(range->arg)] = indices[i];
     }
+    memo_.clear();
     const Scalar v = value(stage->src[0]);
     environment_ = before;
+    memo_ = outside;
     return v;
   }
 
@@ -119,6 +135,7 @@ class Interpreter {
   const std::unordered_map<Expr, std::int64_t>& variables_;
   std::vector<Expr> ranges_;
   Environment environment_;
+  Memo memo_;
 };
 
 }  // namespace

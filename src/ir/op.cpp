@@ -38,8 +38,9 @@ Op op_named(std::string_view name) {
     if (name_of(op) == name) return op;
     known.emplace_back(name_of(op));
   }
-  throw ValueError(cat("no operation is called '", std::string(name), "'; did you mean '",
-                       nearest(name, known), "'?"));
+  const std::string close = nearest(name, known);
+  throw ValueError(cat("no operation is called '", std::string(name), "'",
+                       close.empty() ? "" : cat("; did you mean '", close, "'?")));
 }
 
 Kind kind_of(Op op) { return row_of(op).kind; }

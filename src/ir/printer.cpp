@@ -14,7 +14,7 @@ std::string quoted(std::string_view text) {
   std::string out = "\"";
   for (char c : text) {
     if (c == '"' || c == '\\') out += '\\';
-    out += c;
+    out += c == '\n' ? std::string("\\n") : std::string(1, c);
   }
   return out + "\"";
 }
@@ -62,19 +62,29 @@ class Parser {
     std::string out;
     std::size_t i = 0;
     for (; i < all.size() && all[i] != '"'; ++i) {
-      if (all[i] == '\\' && i + 1 < all.size()) ++i;
-      out += all[i];
+      const bool escaped = all[i] == '\\' && i + 1 < all.size();
+      if (escaped) ++i;
+      out += escaped && all[i] == 'n' ? '\n' : all[i];
     }
     if (i >= all.size()) expected("a closing quote");
     rest_ = {};
     return out;
   }
 
+  template <class F>
+  auto named(F find) {  // the error for an unknown name offers the nearest one; here it gets its line
+    try {
+      return find(word());
+    } catch (const Error& e) {
+      throw ValueError(cat("parse: line ", line_, ": ", e.what()));
+    }
+  }
+
   Expr node() {
     if (word() != "%" + std::to_string(nodes_.size())) expected(cat("%", nodes_.size()));
     if (word() != "=") expected("=");
-    const Op op = op_named(word());
-    const DType dtype = word_dtype();
+    const Op op = named(op_named);
+    const DType dtype = named([](std::string_view w) { return w == "index" ? DType::index : dtype_named(w); });
     std::vector<Expr> src;
     std::int64_t args[2] = {0, 0};
     int count = 0;
@@ -98,19 +108,23 @@ class Parser {
     return nodes_.back();
   }
 
-  DType word_dtype() {
-    const std::string_view w = word();
-    return w == "index" ? DType::index : dtype_named(w);
+  // Is it the one form of a value of this dtype?
+  static bool is_canonical(DType t, std::int64_t bits) {
+    Scalar s(t, 0);
+    s.bits = static_cast<std::uint64_t>(bits);
+    return s.is_nan() || s == (is_float(t) ? Scalar(t, s.as_double()) : Scalar(t, bits));
   }
 
   // Enough that no later code reads a source that is not there.
-  void check(Op op, DType, const std::vector<Expr>& src, std::int64_t arg) const {
+  void check(Op op, DType t, const std::vector<Expr>& src, std::int64_t arg) const {
     const int arity = arity_of(op);
     if (arity >= 0 && static_cast<int>(src.size()) != arity) expected(cat(arity, " sources of ", std::string(name_of(op))));
     const std::size_t least = op == Op::store ? 3 : op == Op::load || op == Op::add ? 2 : arity < 0 && op != Op::sink ? 1 : 0;
     if (src.size() < least) expected(cat("at least ", least, " sources of ", std::string(name_of(op))));
     if (op == Op::range && (arg < 0 || arg >= RangeSet::capacity)) expected("a range id in 0..255");
-    if ((op == Op::reduce || op == Op::scan) && (arg < 0 || arg >= op_count)) expected("an operation");
+    const bool holds_op = op == Op::reduce || op == Op::scan || op == Op::store;
+    if (holds_op && (arg < 0 || arg >= op_count)) expected("an operation");
+    if (op == Op::constant && !is_canonical(t, arg)) expected(cat("a value of ", std::string(name_of(t))));
     for (std::size_t i = 1; i < src.size() && (op == Op::reduce || op == Op::stage); ++i)
       if (src[i]->op != Op::range) expected("a range");
     if (op == Op::scan && src[1]->op != Op::range) expected("a range");

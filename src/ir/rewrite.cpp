@@ -101,15 +101,6 @@ class Rewriter {
   std::int64_t steps_ = 0, size_ = 0;
 };
 
-// The ranges that a node binds in its first source.
-RangeSet bound_by(const Expr& e) {
-  RangeSet bound;
-  if (kind_of(e->op) != Kind::binder) return bound;
-  for (const Expr& r : e->src.subspan(1, e->op == Op::scan ? 1 : e->src.size() - 1))
-    bound.add(static_cast<int>(r->arg));
-  return bound;
-}
-
 // The ranges by which a key is known: under a binder of one of them it is another expression.
 RangeSet names_of(const Expr& key) {
   if (key->op != Op::range) return key->free;

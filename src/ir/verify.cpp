@@ -19,8 +19,9 @@ bool is_index(const Expr& e) { return e->dtype == DType::index; }
 
 void check_elementwise(const Expr& e) {
   const auto same = [&](std::size_t a, std::size_t b) { return e->src[a]->dtype == e->src[b]->dtype; };
-  const int arity = arity_of(e->op);
-  if (arity >= 0) expect(static_cast<int>(e->src.size()) == arity, e, "wrong number of sources");
+  const bool sum = e->op == Op::add && is_index(e);  // of any number of terms
+  const std::size_t arity = e->op == Op::add ? 2 : static_cast<std::size_t>(arity_of(e->op));
+  expect(sum ? e->src.size() >= 2 : e->src.size() == arity, e, "wrong number of sources");
   switch (e->op) {
     case Op::lt: case Op::eq:
       return expect(e->dtype == DType::boolean && same(0, 1), e, "a comparison of two dtypes");
@@ -34,6 +35,8 @@ void check_elementwise(const Expr& e) {
 }
 
 void check_binder(const Expr& e) {
+  const bool by_op = e->op == Op::reduce || e->op == Op::scan;
+  expect(!by_op || accumulates(static_cast<Op>(e->arg)), e, "a reduce is by add, mul, max, min, and, or, xor");
   const std::size_t end = e->op == Op::scan ? 2 : e->src.size();
   for (std::size_t i = 1; i < end; ++i) {
     const Expr& r = e->src[i];
@@ -54,8 +57,12 @@ void check_memory(const Expr& e) {
   expect(e->src[0]->op == Op::slot, e, "memory is named by a slot");
   expect(is_index(e->src[1]), e, "an index has dtype index");
   const std::size_t gate = e->op == Op::load ? 2 : 3;
+  expect(e->src.size() == gate || e->src.size() == gate + 1, e, "wrong number of sources");
   if (e->src.size() > gate) expect(e->src[gate]->dtype == DType::boolean, e, "a gate is a bool");
   if (e->op == Op::load) return expect(e->dtype == e->src[0]->dtype, e, "the dtype of a load is its slot's");
+  const Op op = static_cast<Op>(e->arg);
+  const bool legal = op == Op::store || op == Op::add || op == Op::mul || op == Op::max || op == Op::min;
+  expect(legal, e, "a store is by store, add, mul, max, min");
   expect(e->src[2]->dtype == e->src[0]->dtype, e, "the dtype of a stored value is its slot's");
   for (int id : e->free.ids()) expect(id < RangeSet::first_bound, e, "a bound range is free in a store");
 }

@@ -4,6 +4,7 @@
 
 namespace mote {
 
+// Binders scope as in any language: an inner one may bind an id again, which hides the outer range.
 // Throws InternalError that names the first illegal node with its printed form.
 void verify_ast(const Expr& sink);
 
