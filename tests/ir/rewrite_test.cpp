@@ -5,7 +5,6 @@
 
 #include <memory>
 
-#include "base/trace.h"
 #include "ir/printer.h"
 #include "ir/rules.h"
 #include "mote/error.h"
