@@ -16,7 +16,7 @@ struct Group {
   std::vector<std::shared_ptr<Buffer>> slots;
   std::set<std::size_t> before;                 // groups that must come before
   Device* device = nullptr;
-  bool fixed = false;                           // a copy, or a scatter: stays alone
+  bool fixed = false;                           // stays alone
   std::vector<std::string> made_by;
 };
 
@@ -53,6 +53,13 @@ bool forwarded(const Group& g, Expr& store) {
       if (e->op == Op::load && e->src[0] == mine->src[0]) values.emplace(e, mine->src[2]);
   if (!values.empty()) store = simplify(replace(store, values));
   return true;
+}
+
+// A copy, a scatter and a scan keep their loops to themselves: the order of their steps counts, and
+// a scan is no value that another store could compute at its own place.
+bool stands_alone(const GroupInput& in) {
+  const auto scans = [](const Expr& s) { return s->src[2]->op == Op::scan; };
+  return in.is_copy || in.accumulates || std::ranges::any_of(in.stores, scans);
 }
 
 // What the group reads, this store must not overwrite at another place.
@@ -107,7 +114,7 @@ class Grouper {
     Group fresh;
     fresh.device = in.device;
     fresh.before = before;
-    fresh.fixed = in.is_copy || in.accumulates;
+    fresh.fixed = stands_alone(in);
     fresh.stores = adopted(fresh, in);
     if (in.is_copy) fresh.slots = in.slots;
     fresh.made_by.push_back(in.made_by);
@@ -116,7 +123,7 @@ class Grouper {
   }
 
   bool joins(std::size_t g, const GroupInput& in, const std::set<std::size_t>& before) {
-    if (groups_[g].fixed || in.is_copy || in.accumulates || groups_[g].device != in.device) return false;
+    if (groups_[g].fixed || stands_alone(in) || groups_[g].device != in.device) return false;
     if (!same_loops(groups_[g].stores[0], in.stores[0]) || !shares_a_read(groups_[g], in)) return false;
     for (std::size_t b : before)
       if (b != g && reaches(g, b)) return false;  // a path through another group

@@ -112,6 +112,11 @@ TEST_P(Engine, ScanAndScatter) {
   for (Op op : {Op::add, Op::store, Op::max}) check({scatter(x, wide, ramp({6, 7}, device()), 0, op)});
 }
 
+TEST_P(Engine, ValuesOfAScan) {  // a scan is never computed inside of another kernel's store
+  const Lazy x = ramp({5, 7}, device());
+  for (int axis : {0, 1}) check({elementwise(Op::exp, {add(scan_lazy(Op::add, mul(x, x), axis), x)})});
+}
+
 TEST_P(Engine, GatherWithoutLoop) {
   const Lazy table = ramp({50, 4}, device());
   const Lazy index = cast_lazy(floats({3, 49, 0}, {3}, device()), DType::int64);
