@@ -103,7 +103,7 @@ class Lowerer {
       lower_scatter(*n, to, spot);
     } else if (n->op == Op::scan) {
       lower_scan(*n, to, spot);
-    } else if (n->op == Op::assign && writes_region(*n)) {
+    } else if (plan.in_place && writes_region(*n)) {
       lower_assign(*n, to, spot);
     } else {
       out_.stores = {store(to, flat_index(spot.index, plan.shape).expr(), compute(n, spot))};

@@ -10,7 +10,7 @@ namespace {
 
 constexpr double flop = 0.2, slow_flop = 3, access = 0.5, heavy = 64;
 constexpr std::int64_t scratch_elements = 16 << 10;
-constexpr int most_nodes = 400, most_leaves = 24;
+constexpr int most_nodes = 400, most_leaves = 24, few_nodes = 4;  // of one expression
 
 double op_cost(Op op) {
   switch (op) {
@@ -91,8 +91,16 @@ class Placer {
       cost = is_gather(n) ? 4 : (cost + flop) * times;
     }
     if (nodes > most_nodes || leaves > most_leaves) {
-      too_large_.insert(n.get());
-      nodes = leaves = 1;
+      // What it is made of is stored, not itself: a product over broadcasts is larger than both sides.
+      nodes = 1;
+      leaves = 0;
+      for (const Lazy& s : n->src) {
+        const Lazy& b = base_of(s);
+        const bool stored = nodes_[b.get()] > few_nodes;
+        if (stored) too_large_.insert(b.get());
+        nodes += stored ? 1 : nodes_[b.get()];
+        leaves += stored ? 1 : leaves_[b.get()];
+      }
     }
     nodes_[n.get()] = nodes;
     leaves_[n.get()] = leaves;
@@ -279,9 +287,11 @@ class Placer {
     v.kernel = static_cast<int>(out_.kernels.size());
     const LazyBuffer& n = *v.node;
     Shape shape = n.shape;
-    if (n.op == Op::assign && writes_region(n)) shape = n.src[1]->shape;
+    const bool in_place = n.op == Op::assign && roots_.contains(&n) && in_place_target(n) != nullptr;
+    const bool part = in_place && writes_region(n);
+    if (part) shape = n.src[1]->shape;
     if (n.op == Op::scatter) shape = n.src[1]->shape;
-    out_.kernels.push_back({v.node, shape, {}});
+    out_.kernels.push_back({v.node, shape, in_place, {}});
     if (n.op == Op::copy) {
       Use whole{v.kernel, loops_of(n.shape, 0), {}, false};
       return add_use(n.src[0], whole);
@@ -292,7 +302,7 @@ class Placer {
       extents_.add(i.expr());
       u.open |= i.expr()->free;
     }
-    if (n.op == Op::assign && writes_region(n)) return add_use(n.src[1], u);
+    if (part) return add_use(n.src[1], u);
     if (n.op == Op::scatter) return use_scatter(v, u);
     if (n.op == Op::scan) return use_scan(n, u);
     use_sources(n, u);
@@ -309,7 +319,7 @@ class Placer {
       extents_.add(i.expr());
       copy.open |= i.expr()->free;
     }
-    out_.kernels.push_back({n.src[0], n.shape, {}});
+    out_.kernels.push_back({n.src[0], n.shape, false, {}});
     add_use(n.src[0], copy);
   }
 

@@ -44,6 +44,7 @@ struct Value {
 struct KernelPlan {
   Lazy root;
   Shape shape;                     // of the loops: the root's, or the part that is written
+  bool in_place = false;           // an assign that takes over bytes; elsewhere it is a plain value
   std::vector<RangeSet> prefixes;  // sets of loops that something is hoisted to: a chain
 };
 
@@ -65,7 +66,7 @@ int next_bound(const Spot&);                               // above every id fre
 bool is_stored_anyway(const Lazy&);                        // realized, or of an op that must be
 // The realized node whose bytes an assign takes over; null where there is none.
 Lazy in_place_target(const LazyBuffer& assign);
-// Is only the region written? Else all of the value is.
+// Does an assign in place write its region alone? Else all of its value.
 bool writes_region(const LazyBuffer& assign);
 // sum_r where(r == e, X(r), 0): no loop is needed.
 bool is_gather(const Lazy& reduce);

@@ -60,6 +60,8 @@ class Scheduler {
     out_ = {};
     buffers_.clear();
     kernels_.clear();
+    placement_ = {};
+    survive_ = surviving(topological(roots_), wanted_);  // before a plan owns the nodes as well
     placement_ = place(roots_, {}, options_);
     for (std::size_t k = 0; k < placement_.kernels.size(); ++k) {
       if (is_copy(k)) {
@@ -85,22 +87,21 @@ class Scheduler {
   }
   const LazyBuffer* root(std::size_t k) const { return placement_.kernels[k].root.get(); }
   bool is_in_place(std::size_t k) const {
-    return kernels_[k].writes->op == Op::assign && in_place_target(*kernels_[k].writes) != nullptr;
+    return placement_.kernels[k].in_place;
   }
 
   void assign_buffers() {
-    const auto survive = surviving(placement_.order, wanted_);
     for (std::size_t k = 0; k < kernels_.size(); ++k) {
       const LazyBuffer* n = kernels_[k].writes;
       if (buffers_.contains(n)) continue;
       if (is_in_place(k)) {
         const Lazy target = in_place_target(*n);
         buffers_[n] = target->buffer;
-        if (survive.contains(target.get())) keep_old(target);
+        if (survive_.contains(target.get())) keep_old(target);
       } else {
         buffers_[n] = Buffer::make(*n->device, n->elements() * size_of(n->dtype), n->name);
       }
-      if (wanted_.contains(n) || survive.contains(n)) published_.insert(n);
+      if (wanted_.contains(n) || survive_.contains(n)) published_.insert(n);
     }
   }
 
@@ -214,8 +215,11 @@ class Scheduler {
       inputs.push_back(std::move(in));
     }
     group(inputs, options_, out_.items);
-    for (const auto& [target, fresh] : kept_) out_.published.emplace_back(target, fresh);
     std::unordered_set<const Buffer*> stay;
+    for (const auto& [target, fresh] : kept_) {
+      out_.published.emplace_back(target, fresh);
+      stay.insert(fresh.get());
+    }
     for (const Lazy& n : placement_.order) {
       if (!published_.contains(n.get())) continue;
       out_.published.emplace_back(n, buffers_.at(n.get()));
@@ -229,7 +233,7 @@ class Scheduler {
 
   const ScheduleOptions& options_;
   std::vector<Lazy> roots_;
-  std::unordered_set<const LazyBuffer*> wanted_, published_;
+  std::unordered_set<const LazyBuffer*> wanted_, published_, survive_;
   Placement placement_;
   std::vector<LoweredKernel> kernels_;
   std::unordered_map<const LazyBuffer*, std::shared_ptr<Buffer>> buffers_;

@@ -154,6 +154,35 @@ TEST_P(Engine, OldValueIsKept) {
   for (std::size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i], want[i]);
 }
 
+// What keeps an old value is no temporary: the planner must leave its bytes alone.
+TEST_P(Engine, OldValueIsKeptBesideTemporaries) {
+  const Lazy x = ramp({64}, device());
+  const Lazy later = add(x, x);
+  const auto want = reference({&later, 1})[0];
+  const Lazy y = assign(x, flip(mul(x, x), {0}));  // read at another place: through a temporary
+  const Lazy z = contiguous(mul(contiguous(flip(y, {0})), contiguous(add(y, y))));
+  const std::vector<Lazy> roots{y, z};
+  const auto wanted = reference(roots);
+  realize(roots);
+  realize(later);
+  EXPECT_EQ(reference({&later, 1})[0], want);
+  EXPECT_EQ(reference(roots), wanted);
+}
+
+// An assign that is only part of a later one is a value: it must not write the bytes they share.
+TEST_P(Engine, AssignBelowAnAssign) {
+  const Lazy x = ramp({32, 32}, device());
+  const Lazy first = assign(x, matmul(elementwise(Op::exp, {x}), x));  // heavy, with two readers: stored
+  const Lazy second = assign(first, add(first, permute(first, {1, 0})));
+  const Lazy turned = contiguous(add(permute(first, {1, 0}), x));
+  const std::vector<Lazy> roots{second, turned};
+  const auto want = reference(roots);
+  realize(roots);
+  const auto got = reference(roots);
+  for (std::size_t r = 0; r < roots.size(); ++r)
+    for (std::size_t i = 0; i < got[r].size(); ++i) ASSERT_NEAR(got[r][i].as_double(), want[r][i].as_double(), 1e-4 * (1 + std::abs(want[r][i].as_double()))) << r;
+}
+
 TEST_P(Engine, DTypes) {
   const Lazy x = ramp({40}, device());
   const Lazy scaled = mul(x, constant_lazy(Scalar(DType::float32, 37), x->shape, device()));
