@@ -2,7 +2,7 @@
 //
 // Small floats (float16, bfloat16, float8) are computed as float32 and rounded after each operation:
 // while the walk goes on, such a value is represented by a float32 expression that holds it exactly.
-// The functions of math.h are in decompose_math.cpp.
+// The functions of mathematics are in decompose_math.cpp.
 #include "kernel/decompose.h"
 
 #include <cmath>
@@ -168,9 +168,9 @@ Expr float_to_integer(const Expr& x, DType t) {
 
 Expr converted(const Expr& x, DType from, DType to) {
   if (to == DType::boolean) return not_(eq(x, zero(x)));
-  if (is_float(from) && !is_float(to)) return float_to_integer(x, to == DType::index ? DType::int64 : to)->dtype == to
-                                              ? float_to_integer(x, to)
-                                              : cast(float_to_integer(x, DType::int64), to);
+  if (is_float(from) && !is_float(to)) {
+    return to == DType::index ? cast(float_to_integer(x, DType::int64), to) : float_to_integer(x, to);
+  }
   if (is_small_float(to)) {
     // A wide integer goes through float64, or it would be rounded twice.
     const bool wide = !is_float(from) && bits_of(from) > 16;

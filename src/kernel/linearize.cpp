@@ -559,7 +559,7 @@ class Linearizer {
     const std::int64_t n = is_constant(r->src[0]) ? r->src[0]->arg : r->src[0]->hi;
     const bool split = innermost && is_float(group[0]->dtype) && is_constant(r->src[0]) && n / (std::int64_t{c.unroll} * c.lanes) > longest_chain;
     if (split) return split_reduce(group, r, c, bodies);
-    return plain_reduce(group, ranges, level, bodies, c, 0, r->src[0]);
+    return plain_reduce(group, ranges, level, bodies, c, r->src[0]);
   }
 
   // Blocks of at most `longest_chain` steps, each summed by itself.
@@ -570,13 +570,13 @@ class Linearizer {
     run_loop(0, blocks, 1, 1, [&](const std::vector<Expr>& v, int) {
       std::vector<Expr> inside;
       for (const Expr& b : bodies) inside.push_back(substitute(b, {{r, (Int(v[0]) * block + Int(inner)).expr()}}));
-      combine(accumulators, plain_reduce(group, {inner}, 0, inside, c, 0, inner->src[0]));
+      combine(accumulators, plain_reduce(group, {inner}, 0, inside, c, inner->src[0]));
     });
     if (blocks * block < n) {
       const Expr rest = range(block_id, n - blocks * block);
       std::vector<Expr> inside;
       for (const Expr& b : bodies) inside.push_back(substitute(b, {{r, (Int(rest) + blocks * block).expr()}}));
-      combine(accumulators, plain_reduce(group, {rest}, 0, inside, c, 0, rest->src[0]));
+      combine(accumulators, plain_reduce(group, {rest}, 0, inside, c, rest->src[0]));
     }
     return results(accumulators);
   }
@@ -607,7 +607,7 @@ class Linearizer {
   }
 
   std::vector<Value> plain_reduce(const std::vector<Expr>& group, const std::vector<Expr>& ranges, std::size_t level,
-                                  const std::vector<Expr>& bodies, LoopChoice c, std::int64_t, const Expr& extent) {
+                                  const std::vector<Expr>& bodies, LoopChoice c, const Expr& extent) {
     const Expr r = ranges[level];
     const bool innermost = level + 1 == ranges.size();
     const auto scalar = declare_all(group, bodies, 1);
@@ -668,14 +668,9 @@ class Linearizer {
       for (const Expr& r : stage->src.subspan(1)) elements *= r->src[0]->hi;
       const int memory = new_scratch(stage->dtype, elements);
       tables_[stage] = memory;
-      std::vector<Expr> indices;
-      fill_loops(stage, 1, stage->src[0], Int(0), memory);
+      fill_copies(stage, 1, {stage->src[0]}, {Int(0)}, memory);
       remember(stage, 0, depth());
     });
-  }
-
-  void fill_loops(const Expr& stage, std::size_t axis, const Expr& body, const Int& flat, int memory) {
-    fill_copies(stage, axis, {body}, {flat}, memory);
   }
 
   void fill_copies(const Expr& stage, std::size_t axis, const std::vector<Expr>& bodies, const std::vector<Int>& flats, int memory) {
@@ -713,69 +708,48 @@ class Linearizer {
 
   // ---- values
 
-  Value declare(Value start, DType t, int lanes, int at) {
+  static Instruction instruction(Ins kind, DType t, int lanes, std::vector<Value> args) {
     Instruction i;
-    i.kind = Ins::declare;
-    i.dtype = t;
-    i.lanes = static_cast<std::uint16_t>(lanes);
-    i.args = {start};
-    return put(std::move(i), at);
-  }
-
-  Value get(Value variable, DType t, int lanes) {
-    Instruction i;
-    i.kind = Ins::get;
-    i.dtype = t;
-    i.lanes = static_cast<std::uint16_t>(lanes);
-    i.args = {variable};
-    return put(std::move(i), depth());
-  }
-
-  void set(Value variable, Value v, DType t, int lanes) {
-    Instruction i;
-    i.kind = Ins::set;
-    i.dtype = t;
-    i.lanes = static_cast<std::uint16_t>(lanes);
-    i.args = {variable, v};
-    blocks_.back().body.emplace_back(no_value, std::move(i));
-  }
-
-  Value elementwise(Op op, DType t, std::vector<Value> args, int lanes, int at) {
-    Instruction i;
-    i.kind = Ins::elementwise;
-    i.op = op;
+    i.kind = kind;
     i.dtype = t;
     i.lanes = static_cast<std::uint16_t>(lanes);
     i.args = std::move(args);
+    return i;
+  }
+
+  Value declare(Value start, DType t, int lanes, int at) {
+    return put(instruction(Ins::declare, t, lanes, {start}), at);
+  }
+
+  Value get(Value variable, DType t, int lanes) {
+    return put(instruction(Ins::get, t, lanes, {variable}), depth());
+  }
+
+  void set(Value variable, Value v, DType t, int lanes) {
+    blocks_.back().body.emplace_back(no_value, instruction(Ins::set, t, lanes, {variable, v}));
+  }
+
+  Value elementwise(Op op, DType t, std::vector<Value> args, int lanes, int at) {
+    Instruction i = instruction(Ins::elementwise, t, lanes, std::move(args));
+    i.op = op;
     return put(std::move(i), at);
   }
 
   Value broadcast(Value v, DType t, int lanes) {
-    Instruction i;
-    i.kind = Ins::broadcast;
-    i.dtype = t;
-    i.lanes = static_cast<std::uint16_t>(lanes);
-    i.args = {v};
-    return put(std::move(i), depth());
+    return put(instruction(Ins::broadcast, t, lanes, {v}), depth());
   }
 
   Value extract(Value v, DType t, int lane, int at) {
-    Instruction i;
-    i.kind = Ins::extract;
-    i.dtype = t;
+    Instruction i = instruction(Ins::extract, t, 1, {v});
     i.imm_int = lane;
-    i.args = {v};
     return put(std::move(i), at);
   }
 
   // Over the lanes of the reduce's own vector; what a spatial vector needs stays a vector.
   Value horizontal(Op op, Value v, DType t, int from, int to) {
     if (from == to) return v;
-    Instruction i;
-    i.kind = Ins::horizontal;
+    Instruction i = instruction(Ins::horizontal, t, 1, {v});
     i.op = op;
-    i.dtype = t;
-    i.args = {v};
     return put(std::move(i), depth());
   }
 
@@ -844,25 +818,14 @@ class Linearizer {
       for (std::size_t i = 1; i < args.size(); ++i) sum = elementwise(Op::add, concrete(e->dtype), {sum, args[i]}, lanes, at);
       return remember(e, sum, at);
     }
-    Instruction i;
-    i.kind = Ins::elementwise;
-    i.op = e->op;
-    i.dtype = concrete(e->dtype);
-    i.lanes = static_cast<std::uint16_t>(lanes);
-    i.args = std::move(args);
-    remember(e, put(std::move(i), at), at);
+    remember(e, elementwise(e->op, concrete(e->dtype), std::move(args), lanes, at), at);
   }
 
   // The value of a source, in each of `lanes`.
   Value widened(const Expr& s, int lanes, int at) {
     const Value v = emit(s);
     if (lanes == 1 || depends_on_lane(s)) return v;
-    Instruction i;
-    i.kind = Ins::broadcast;
-    i.dtype = concrete(s->dtype);
-    i.lanes = static_cast<std::uint16_t>(lanes);
-    i.args = {v};
-    return put(std::move(i), at);
+    return put(instruction(Ins::broadcast, concrete(s->dtype), lanes, {v}), at);
   }
 
   void make_constant(const Expr& e) {

@@ -154,15 +154,9 @@ Expr divide(const Expr& a, std::int64_t c) {
   for (const Term& t : sum.terms) {
     const std::int64_t k = std::gcd(std::abs(t.factor), c);
     if (k == 1) continue;
-    Sum high, low;
-    low.constant = floor_mod(sum.constant, k);
-    high.constant = floor_div(sum.constant, k);
-    for (const Term& u : sum.terms) {
-      if (u.factor % k == 0) high.terms.push_back({u.e, u.factor / k});
-      else low.terms.push_back(u);
-    }
-    const Expr rest = made(low);
-    if (rest->lo >= 0 && rest->hi < k) return divide(made(high), c / k);
+    const Split blocks = split_by(sum, k);
+    const Expr rest = made(blocks.rest);
+    if (rest->lo >= 0 && rest->hi < k) return divide(made(blocks.whole), c / k);
   }
   if (a->op == Op::idiv && is_constant(a->src[1]) && a->src[1]->arg > 0)
     return divide(a->src[0], checked(Wide(a->src[1]->arg) * c));
@@ -191,16 +185,10 @@ Expr remainder(const Expr& a, std::int64_t c) {
   for (const Term& t : sum.terms) {
     const std::int64_t k = std::gcd(t.factor, c);
     if (k == 1) continue;
-    Sum high, low;
-    low.constant = floor_mod(sum.constant, k);
-    high.constant = floor_div(sum.constant, k);
-    for (const Term& u : sum.terms) {
-      if (u.factor % k == 0) high.terms.push_back({u.e, u.factor / k});
-      else low.terms.push_back(u);
-    }
-    const Expr rest = made(low);
+    const Split blocks = split_by(sum, k);
+    const Expr rest = made(blocks.rest);
     if (rest->lo < 0 || rest->hi >= k) continue;
-    Sum out = sum_of(remainder(made(high), c / k), k);
+    Sum out = sum_of(remainder(made(blocks.whole), c / k), k);
     add_term(out, rest, 1);
     return made(out);
   }
@@ -350,13 +338,9 @@ Expr less_in_blocks(const Sum& sum, std::int64_t limit) {
   for (const Term& t : sum.terms) {
     const std::int64_t k = std::abs(t.factor);
     if (k == 1 || limit % k != 0) continue;
-    Sum high, low;
-    for (const Term& u : sum.terms) {
-      if (u.factor % k == 0) high.terms.push_back({u.e, u.factor / k});
-      else low.terms.push_back(u);
-    }
-    const Expr rest = made(low);
-    if (rest->lo >= 0 && rest->hi < k) return less(Int(made(high)), limit / k);
+    const Split parts = split_by(sum, k);  // the sum has no constant here
+    const Expr rest = made(parts.rest);
+    if (rest->lo >= 0 && rest->hi < k) return less(Int(made(parts.whole)), limit / k);
   }
   return {};
 }
