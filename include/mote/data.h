@@ -63,7 +63,7 @@ class Dataset {
     };
     Iterator begin() const { return Iterator(this); }
     Sentinel end() const { return {}; }
-    std::int64_t count() const;                  // of all epochs
+    std::int64_t count() const;  // of all epochs
     std::int64_t batch() const { return batch_; }
     std::pair<Tensor, Tensor> at(std::int64_t index) const;
 
@@ -103,7 +103,7 @@ class ProgressBar {
   ProgressBar(std::int64_t total, std::int64_t unit = 1, std::string unit_name = "it");
   ~ProgressBar();
   void advance(std::string note = "");
-  double rate() const;            // units a second so far
+  double rate() const;  // units a second so far
 
  private:
   std::int64_t total_, unit_, done_ = 0;

@@ -26,8 +26,8 @@ class JitFunction {
   explicit JitFunction(Body body);
   // The results are new tensors at each call: they do not alias those of an earlier one.
   std::vector<Tensor> call(const std::vector<Tensor>& inputs, Where);
-  int kernels() const;          // launched by one replay; 0 before the recording
-  void reset();                 // forgets the recordings
+  int kernels() const;  // launched by one replay; 0 before the recording
+  void reset();         // forgets the recordings
 
  private:
   struct State;

@@ -18,7 +18,7 @@
 
 namespace mote::nn {
 
-using StateDict = std::map<std::string, Tensor>;       // "l1.weight" -> handle
+using StateDict = std::map<std::string, Tensor>;  // "l1.weight" -> handle
 
 class Module;
 // One visitor for parameters, buffers and children; overloads decide by the field's type.
@@ -40,8 +40,8 @@ class Module {
  public:
   virtual ~Module() = default;
   virtual void visit(FieldVisitor&) const {}
-  std::vector<Tensor> parameters() const;               // those with requires_grad, in field order
-  StateDict state_dict() const;                         // parameters and buffers by name
+  std::vector<Tensor> parameters() const;  // those with requires_grad, in field order
+  StateDict state_dict() const;            // parameters and buffers by name
   // Writes the values into this module's tensors. strict: names must agree exactly. Shapes must
   // agree; the error names the tensor and both shapes.
   void load_state_dict(const StateDict&, bool strict = true, Where = Where::here());
@@ -61,29 +61,29 @@ class Module {
 #define MOTE_FIELD_11(v, a, ...) MOTE_FIELD_1(v, a) MOTE_FIELD_10(v, __VA_ARGS__)
 #define MOTE_FIELD_12(v, a, ...) MOTE_FIELD_1(v, a) MOTE_FIELD_11(v, __VA_ARGS__)
 #define MOTE_PICK(_1, _2, _3, _4, _5, _6, _7, _8, _9, _10, _11, _12, name, ...) name
-#define MOTE_FIELDS(v, ...)                                                                    \
-  MOTE_PICK(__VA_ARGS__, MOTE_FIELD_12, MOTE_FIELD_11, MOTE_FIELD_10, MOTE_FIELD_9,            \
-            MOTE_FIELD_8, MOTE_FIELD_7, MOTE_FIELD_6, MOTE_FIELD_5, MOTE_FIELD_4, MOTE_FIELD_3, \
-            MOTE_FIELD_2, MOTE_FIELD_1, 0)(v, __VA_ARGS__)
+#define MOTE_FIELDS(v, ...)                                                                       \
+  MOTE_PICK(__VA_ARGS__, MOTE_FIELD_12, MOTE_FIELD_11, MOTE_FIELD_10, MOTE_FIELD_9, MOTE_FIELD_8, \
+            MOTE_FIELD_7, MOTE_FIELD_6, MOTE_FIELD_5, MOTE_FIELD_4, MOTE_FIELD_3, MOTE_FIELD_2,   \
+            MOTE_FIELD_1, 0)(v, __VA_ARGS__)
 // Up to 12 fields: Tensors, Modules, vectors of Modules. Gives the type a call operator as well.
-#define MOTE_MODULE(Type, ...)                                                       \
-  void visit(::mote::nn::FieldVisitor& mote_visitor) const override {                \
-    MOTE_FIELDS(mote_visitor, __VA_ARGS__)                                           \
-  }                                                                                  \
-  template <class... MoteArgs>                                                       \
-  auto operator()(const MoteArgs&... args) const {                                   \
-    return static_cast<const Type&>(*this).forward(args...);                         \
+#define MOTE_MODULE(Type, ...)                                        \
+  void visit(::mote::nn::FieldVisitor& mote_visitor) const override { \
+    MOTE_FIELDS(mote_visitor, __VA_ARGS__)                            \
+  }                                                                   \
+  template <class... MoteArgs>                                        \
+  auto operator()(const MoteArgs&... args) const {                    \
+    return static_cast<const Type&>(*this).forward(args...);          \
   }
 
-class Linear : public Module {                    // weight (out, in), as in PyTorch
+class Linear : public Module {  // weight (out, in), as in PyTorch
  public:
   Linear(std::int64_t in, std::int64_t out, bool bias = true, Where = Where::here());
   Tensor weight, bias;
-  Tensor forward(const Tensor& x) const;          // (.., in) -> (.., out)
+  Tensor forward(const Tensor& x) const;  // (.., in) -> (.., out)
   MOTE_MODULE(Linear, weight, bias)
 };
 
-class Conv2d : public Module {                    // weight (out, in / groups, k, k)
+class Conv2d : public Module {  // weight (out, in / groups, k, k)
  public:
   struct Options {
     std::int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
@@ -93,11 +93,11 @@ class Conv2d : public Module {                    // weight (out, in / groups, k
   Conv2d(std::int64_t in, std::int64_t out, std::int64_t kernel, Options, Where = Where::here());
   Tensor weight, bias;
   Options options;
-  Tensor forward(const Tensor& x) const;          // (N, in, H, W) -> (N, out, H', W')
+  Tensor forward(const Tensor& x) const;  // (N, in, H, W) -> (N, out, H', W')
   MOTE_MODULE(Conv2d, weight, bias)
 };
 
-class BatchNorm : public Module {                 // over axis 1 of (N, C, ..)
+class BatchNorm : public Module {  // over axis 1 of (N, C, ..)
  public:
   explicit BatchNorm(std::int64_t channels, double eps = 1e-5, double momentum = 0.1,
                      bool affine = true, Where = Where::here());
@@ -138,13 +138,13 @@ class RMSNorm : public Module {
   MOTE_MODULE(RMSNorm, weight)
 };
 
-class Embedding : public Module {                 // weight (count, size)
+class Embedding : public Module {  // weight (count, size)
  public:
   Embedding(std::int64_t count, std::int64_t size, std::optional<std::int64_t> padding_idx = {},
             Where = Where::here());
   Tensor weight;
-  std::optional<std::int64_t> padding_idx;        // this row gets no gradient
-  Tensor forward(const Tensor& index) const;      // (..) -> (.., size)
+  std::optional<std::int64_t> padding_idx;    // this row gets no gradient
+  Tensor forward(const Tensor& index) const;  // (..) -> (.., size)
   MOTE_MODULE(Embedding, weight)
 };
 

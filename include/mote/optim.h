@@ -26,14 +26,14 @@ class Optimizer {
   // The new value of parameter i, whose gradient is g; updates the state with assign.
   virtual Tensor update(std::size_t i, const Tensor& parameter, const Tensor& g) = 0;
   virtual void begin_step() {}
-  virtual std::vector<Tensor> state() const = 0;        // tensors to realize with the parameters
+  virtual std::vector<Tensor> state() const = 0;  // tensors to realize with the parameters
   std::vector<Tensor> zeros_like_parameters() const;
 
   std::vector<Tensor> parameters_;
-  Tensor lr_;                                           // a scalar
+  Tensor lr_;  // a scalar
 };
 
-class SGD : public Optimizer {                          // PyTorch's formula
+class SGD : public Optimizer {  // PyTorch's formula
  public:
   struct Options {
     double lr = 1e-3, momentum = 0, dampening = 0, weight_decay = 0;
@@ -47,10 +47,10 @@ class SGD : public Optimizer {                          // PyTorch's formula
   std::vector<Tensor> state() const override;
   Options options_;
   std::vector<Tensor> momentum_;
-  std::vector<Tensor> started_;                         // scalar per step: the first one sets
+  std::vector<Tensor> started_;  // scalar per step: the first one sets
 };
 
-class RMSprop : public Optimizer {                      // PyTorch's formula
+class RMSprop : public Optimizer {  // PyTorch's formula
  public:
   struct Options {
     double lr = 1e-2, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0;
@@ -66,7 +66,7 @@ class RMSprop : public Optimizer {                      // PyTorch's formula
   std::vector<Tensor> square_, mean_, momentum_;
 };
 
-class Adam : public Optimizer {                         // Kingma & Ba 2014, PyTorch's form
+class Adam : public Optimizer {  // Kingma & Ba 2014, PyTorch's form
  public:
   struct Options {
     double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
@@ -84,10 +84,10 @@ class Adam : public Optimizer {                         // Kingma & Ba 2014, PyT
   Options options_;
   bool decoupled_;
   std::vector<Tensor> mean_, square_;
-  Tensor power1_, power2_;                              // beta1^t, beta2^t: scalars
+  Tensor power1_, power2_;  // beta1^t, beta2^t: scalars
 };
 
-class AdamW : public Adam {                             // Loshchilov & Hutter 2017: decoupled decay
+class AdamW : public Adam {  // Loshchilov & Hutter 2017: decoupled decay
  public:
   AdamW(std::vector<Tensor> parameters, Options);
   explicit AdamW(std::vector<Tensor> parameters, double lr = 1e-3);

@@ -43,11 +43,15 @@ constexpr DType dtype_of() {
   if constexpr (std::is_same_v<T, float>) return DType::float32;
   if constexpr (std::is_same_v<T, double>) return DType::float64;
   if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
-    return sizeof(T) == 1 ? DType::int8 : sizeof(T) == 2 ? DType::int16
-         : sizeof(T) == 4 ? DType::int32 : DType::int64;
+    return sizeof(T) == 1   ? DType::int8
+           : sizeof(T) == 2 ? DType::int16
+           : sizeof(T) == 4 ? DType::int32
+                            : DType::int64;
   }
-  return sizeof(T) == 1 ? DType::uint8 : sizeof(T) == 2 ? DType::uint16
-       : sizeof(T) == 4 ? DType::uint32 : DType::uint64;
+  return sizeof(T) == 1   ? DType::uint8
+         : sizeof(T) == 2 ? DType::uint16
+         : sizeof(T) == 4 ? DType::uint32
+                          : DType::uint64;
 }
 
 // The dtype of floating literals and creation functions; of integers from untyped sources.
@@ -63,9 +67,12 @@ class Operand {
   Operand(const Tensor& t, Where where = Where::here());  // NOLINT: converting on purpose
   template <Arithmetic N>
   Operand(N v, Where where = Where::here())
-      : number_(std::is_same_v<N, bool> ? Number::boolean
-                : std::is_floating_point_v<N> ? Number::floating : Number::integer),
-        real_(static_cast<double>(v)), integer_(static_cast<std::int64_t>(v)), where_(where) {}
+      : number_(std::is_same_v<N, bool>       ? Number::boolean
+                : std::is_floating_point_v<N> ? Number::floating
+                                              : Number::integer),
+        real_(static_cast<double>(v)),
+        integer_(static_cast<std::int64_t>(v)),
+        where_(where) {}
 
   enum class Number : std::uint8_t { none, boolean, integer, floating };
   Number number() const { return number_; }
@@ -109,9 +116,9 @@ enum class Rounding : std::uint8_t { none, floor, trunc };
 enum class Reduction : std::uint8_t { mean, sum, none };
 enum class ScatterReduce : std::uint8_t { sum, prod, amax, amin, mean };
 
-struct Options {                       // of creation functions
+struct Options {  // of creation functions
   std::optional<DType> dtype = {};
-  std::string device = {};             // empty: the default device
+  std::string device = {};  // empty: the default device
   bool requires_grad = false;
 };
 
@@ -121,16 +128,16 @@ struct ConvOptions {
   // `padding`: one number, one an axis, or before and after each axis, first axis first.
 };
 struct PoolOptions {
-  std::vector<std::int64_t> stride = {};                  // empty: the kernel
+  std::vector<std::int64_t> stride = {};  // empty: the kernel
   std::vector<std::int64_t> padding = {0}, dilation = {1};
   bool ceil_mode = false, count_include_pad = true;
 };
 
 class Tensor {
  public:
-  Tensor() = default;                                   // holds nothing; is_defined() is false
+  Tensor() = default;  // holds nothing; is_defined() is false
   template <Arithmetic N>
-  Tensor(N value, Where where = Where::here());         // a scalar; double literals: default_float
+  Tensor(N value, Where where = Where::here());  // a scalar; double literals: default_float
   template <Arithmetic N>
   Tensor(std::initializer_list<N> values, Where where = Where::here());
   template <Arithmetic N>
@@ -165,14 +172,12 @@ class Tensor {
   Tensor full_like(const Operand& value, Where = Where::here()) const;
 
   // ---- random: threefry counters, the same bits on every device (docs/semantics.md)
-  static Tensor rand(Dims, Options = {}, Where = Where::here());          // uniform in [0, 1)
+  static Tensor rand(Dims, Options = {}, Where = Where::here());  // uniform in [0, 1)
   static Tensor randn(Dims, Options = {}, Where = Where::here());
   static Tensor randint(std::int64_t low, std::int64_t high, Dims, Options = {},
                         Where = Where::here());
-  static Tensor uniform(Dims, double low = 0, double high = 1, Options = {},
-                        Where = Where::here());
-  static Tensor normal(Dims, double mean = 0, double std = 1, Options = {},
-                       Where = Where::here());
+  static Tensor uniform(Dims, double low = 0, double high = 1, Options = {}, Where = Where::here());
+  static Tensor normal(Dims, double mean = 0, double std = 1, Options = {}, Where = Where::here());
   static Tensor kaiming_uniform(Dims, double a = 0.01, Options = {}, Where = Where::here());
   static Tensor kaiming_normal(Dims, double a = 0.01, Options = {}, Where = Where::here());
   static Tensor glorot_uniform(Dims, Options = {}, Where = Where::here());
@@ -180,7 +185,7 @@ class Tensor {
   Tensor multinomial(std::int64_t samples = 1, bool replacement = false,
                      Where = Where::here()) const;
   Tensor bernoulli(Where = Where::here()) const;
-  Tensor dropout(double p = 0.5, Where = Where::here()) const;           // training flag on only
+  Tensor dropout(double p = 0.5, Where = Where::here()) const;  // training flag on only
 
   // ---- properties
   bool is_defined() const { return state_ != nullptr; }
@@ -198,22 +203,22 @@ class Tensor {
   // ---- running and reading
   Tensor& realize(Where = Where::here());
   template <Arithmetic T>
-  T item(Where = Where::here()) const;                    // of one element
+  T item(Where = Where::here()) const;  // of one element
   template <Arithmetic T>
-  std::vector<T> to_vector(Where = Where::here()) const;  // row-major, converted to T
+  std::vector<T> to_vector(Where = Where::here()) const;         // row-major, converted to T
   std::vector<std::byte> to_bytes(Where = Where::here()) const;  // row-major elements as they are
-  std::string text() const;                               // as NumPy prints
+  std::string text() const;                                      // as NumPy prints
 
   // ---- autograd
   bool requires_grad() const;
-  Tensor& set_requires_grad(bool = true, Where = Where::here());   // floats only
+  Tensor& set_requires_grad(bool = true, Where = Where::here());  // floats only
   void backward(const Tensor& gradient = {}, bool retain_graph = false, Where = Where::here());
-  Tensor grad() const;                                    // undefined before the first backward
+  Tensor grad() const;  // undefined before the first backward
   void set_grad(const Tensor&);
   Tensor detach(Where = Where::here()) const;
 
   // ---- in place: this handle and its copies see the new value
-  Tensor& assign(const Operand& value, Where = Where::here());     // shape and dtype stay
+  Tensor& assign(const Operand& value, Where = Where::here());  // shape and dtype stay
   Tensor& operator+=(const Operand&);
   Tensor& operator-=(const Operand&);
   Tensor& operator*=(const Operand&);
@@ -224,8 +229,7 @@ class Tensor {
   Part operator()(const I&... indices) const;
   Part at(std::vector<Index> indices, Where = Where::here()) const;
   Tensor gather(int axis, const Tensor& index, Where = Where::here()) const;
-  Tensor scatter(int axis, const Tensor& index, const Operand& source,
-                 Where = Where::here()) const;
+  Tensor scatter(int axis, const Tensor& index, const Operand& source, Where = Where::here()) const;
   Tensor scatter_reduce(int axis, const Tensor& index, const Tensor& source, ScatterReduce,
                         bool include_self = true, Where = Where::here()) const;
   Tensor index_select(int axis, const Tensor& index, Where = Where::here()) const;
@@ -235,12 +239,12 @@ class Tensor {
   Tensor triu(std::int64_t diagonal = 0, Where = Where::here()) const;
 
   // ---- movement: values that share bytes, no copy
-  Tensor reshape(Dims, Where = Where::here()) const;      // one -1 is worked out
+  Tensor reshape(Dims, Where = Where::here()) const;  // one -1 is worked out
   Tensor view(Dims d, Where where = Where::here()) const { return reshape(std::move(d), where); }
   Tensor permute(std::vector<int> axes, Where = Where::here()) const;
   Tensor transpose(int a = 0, int b = 1, Where = Where::here()) const;
   Tensor t(Where = Where::here()) const;
-  Tensor expand(Dims, Where = Where::here()) const;       // -1 keeps a size
+  Tensor expand(Dims, Where = Where::here()) const;  // -1 keeps a size
   Tensor shrink(std::vector<std::pair<std::int64_t, std::int64_t>>, Where = Where::here()) const;
   // Before and after each axis, first axis first; negative crops. `value` fills.
   Tensor pad(std::vector<std::pair<std::int64_t, std::int64_t>>, const Operand& value = 0,
@@ -257,16 +261,15 @@ class Tensor {
   Tensor repeat(Dims repeats, Where = Where::here()) const;
   Tensor repeat_interleave(std::int64_t repeats, std::optional<int> axis = {},
                            Where = Where::here()) const;
-  Tensor roll(std::vector<std::int64_t> shifts, std::vector<int> axes,
-              Where = Where::here()) const;
+  Tensor roll(std::vector<std::int64_t> shifts, std::vector<int> axes, Where = Where::here()) const;
   Tensor unfold(int axis, std::int64_t size, std::int64_t step, Where = Where::here()) const;
-  Tensor diag(Where = Where::here()) const;               // vector <-> diagonal matrix
-  Tensor diagonal(Where = Where::here()) const;           // of the last two axes
+  Tensor diag(Where = Where::here()) const;      // vector <-> diagonal matrix
+  Tensor diagonal(Where = Where::here()) const;  // of the last two axes
   Tensor contiguous(Where = Where::here()) const;
 
   // ---- dtype and device
   Tensor cast(DType, Where = Where::here()) const;
-  Tensor bitcast(DType, Where = Where::here()) const;     // sizes equal, or the last axis scales
+  Tensor bitcast(DType, Where = Where::here()) const;  // sizes equal, or the last axis scales
   Tensor to(std::string_view device, Where = Where::here()) const;
   Tensor to_float(Where where = Where::here()) const { return cast(DType::float32, where); }
 
@@ -301,7 +304,7 @@ class Tensor {
   Tensor trunc(Where = Where::here()) const;
   Tensor floor(Where = Where::here()) const;
   Tensor ceil(Where = Where::here()) const;
-  Tensor round(Where = Where::here()) const;              // half to even
+  Tensor round(Where = Where::here()) const;  // half to even
   Tensor logical_not(Where = Where::here()) const;
   Tensor bitwise_not(Where = Where::here()) const;
   Tensor isnan(Where = Where::here()) const;
@@ -309,7 +312,9 @@ class Tensor {
   Tensor isfinite(Where = Where::here()) const;
   Tensor clip(std::optional<double> low, std::optional<double> high, Where = Where::here()) const;
   Tensor clamp(std::optional<double> low, std::optional<double> high,
-               Where where = Where::here()) const { return clip(low, high, where); }
+               Where where = Where::here()) const {
+    return clip(low, high, where);
+  }
 
   // ---- activations
   Tensor relu(Where = Where::here()) const;
@@ -382,15 +387,17 @@ class Tensor {
   Tensor dot(const Tensor&, Where = Where::here()) const;
   Tensor linear(const Tensor& weight, const Tensor& bias = {}, Where = Where::here()) const;
   Tensor conv(const Tensor& weight, const Tensor& bias = {}, const ConvOptions& = {},
-              Where = Where::here()) const;               // 1-d to 3-d: (N, C, ..), (O, C/g, ..)
+              Where = Where::here()) const;  // 1-d to 3-d: (N, C, ..), (O, C/g, ..)
   Tensor conv2d(const Tensor& weight, const Tensor& bias = {}, std::int64_t stride = 1,
                 std::int64_t padding = 0, std::int64_t dilation = 1, std::int64_t groups = 1,
                 Where = Where::here()) const;
   Tensor conv_transpose(const Tensor& weight, const Tensor& bias = {}, const ConvOptions& = {},
                         std::vector<std::int64_t> output_padding = {0},
                         Where = Where::here()) const;
-  Tensor max_pool(std::vector<std::int64_t> kernel, const PoolOptions& = {}, Where = Where::here()) const;
-  Tensor avg_pool(std::vector<std::int64_t> kernel, const PoolOptions& = {}, Where = Where::here()) const;
+  Tensor max_pool(std::vector<std::int64_t> kernel, const PoolOptions& = {},
+                  Where = Where::here()) const;
+  Tensor avg_pool(std::vector<std::int64_t> kernel, const PoolOptions& = {},
+                  Where = Where::here()) const;
   Tensor max_pool2d(std::int64_t kernel, Where where = Where::here()) const {
     return max_pool({kernel, kernel}, {}, where);
   }
@@ -403,8 +410,8 @@ class Tensor {
 
   // ---- for the rooms above and below: the graph behind the handle
   explicit Tensor(std::shared_ptr<LazyBuffer>);
-  std::shared_ptr<LazyBuffer> lazy() const;                // InternalError when undefined
-  void set_lazy(std::shared_ptr<LazyBuffer>);              // seen by every copy of the handle
+  std::shared_ptr<LazyBuffer> lazy() const;    // InternalError when undefined
+  void set_lazy(std::shared_ptr<LazyBuffer>);  // seen by every copy of the handle
 
  private:
   friend class Operand;
@@ -459,10 +466,10 @@ Tensor operator+(const Operand&, const Operand&);
 Tensor operator-(const Operand&, const Operand&);
 Tensor operator*(const Operand&, const Operand&);
 Tensor operator/(const Operand&, const Operand&);
-Tensor operator%(const Operand&, const Operand&);   // remainder: sign of the divisor
+Tensor operator%(const Operand&, const Operand&);  // remainder: sign of the divisor
 Tensor operator-(const Tensor&);
-Tensor operator~(const Tensor&);                    // bitwise_not
-Tensor operator!(const Tensor&);                    // logical_not
+Tensor operator~(const Tensor&);  // bitwise_not
+Tensor operator!(const Tensor&);  // logical_not
 Tensor operator&(const Operand&, const Operand&);
 Tensor operator|(const Operand&, const Operand&);
 Tensor operator^(const Operand&, const Operand&);
@@ -475,8 +482,7 @@ Tensor operator<=(const Operand&, const Operand&);
 Tensor operator>(const Operand&, const Operand&);
 Tensor operator>=(const Operand&, const Operand&);
 
-Tensor where(const Tensor& condition, const Operand& a, const Operand& b,
-             Where = Where::here());
+Tensor where(const Tensor& condition, const Operand& a, const Operand& b, Where = Where::here());
 Tensor matmul(const Tensor&, const Tensor&, Where = Where::here());
 Tensor cat(const std::vector<Tensor>&, int axis = 0, Where = Where::here());
 Tensor stack(const std::vector<Tensor>&, int axis = 0, Where = Where::here());
@@ -489,17 +495,17 @@ struct LossOptions {
   Reduction reduction = Reduction::mean;
   std::int64_t ignore_index = -100;
   double label_smoothing = 0;
-  Tensor weight = {};           // of classes
+  Tensor weight = {};  // of classes
 };
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const LossOptions& = {},
-                     Where = Where::here());   // integer classes, or probabilities
+                     Where = Where::here());  // integer classes, or probabilities
 Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const LossOptions& = {},
                 Where = Where::here());
 Tensor binary_cross_entropy(const Tensor&, const Tensor& target, Reduction = Reduction::mean,
                             Where = Where::here());
 Tensor binary_cross_entropy_with_logits(const Tensor&, const Tensor& target,
-                                        Reduction = Reduction::mean,
-                                        const Tensor& pos_weight = {}, Where = Where::here());
+                                        Reduction = Reduction::mean, const Tensor& pos_weight = {},
+                                        Where = Where::here());
 Tensor mse_loss(const Tensor&, const Tensor& target, Reduction = Reduction::mean,
                 Where = Where::here());
 Tensor l1_loss(const Tensor&, const Tensor& target, Reduction = Reduction::mean,
@@ -511,7 +517,7 @@ Tensor l1_loss(const Tensor&, const Tensor& target, Reduction = Reduction::mean,
 std::vector<Tensor> gradient(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                              const std::vector<Tensor>& seeds = {}, Where = Where::here());
 
-class NoGrad {          // no history is recorded while it lives, on this thread
+class NoGrad {  // no history is recorded while it lives, on this thread
  public:
   NoGrad();
   ~NoGrad();
@@ -534,9 +540,9 @@ class Training {
 };
 
 void manual_seed(std::uint64_t);
-void realize(const std::vector<Tensor>&, Where = Where::here());   // together: they share kernels
+void realize(const std::vector<Tensor>&, Where = Where::here());  // together: they share kernels
 std::ostream& operator<<(std::ostream&, const Tensor&);
-void show(const Tensor&);                                          // prints it on stdout
+void show(const Tensor&);  // prints it on stdout
 
 template <Arithmetic N>
 Tensor::Tensor(N value, Where where) {
@@ -548,8 +554,8 @@ template <Arithmetic N>
 Tensor::Tensor(const std::vector<N>& values, Dims shape, Options options, Where where) {
   if constexpr (std::is_same_v<N, bool>) {
     const std::vector<std::uint8_t> bytes(values.begin(), values.end());
-    *this = from_elements(bytes.data(), bytes.size(), DType::boolean, std::move(shape), options,
-                          where);
+    *this =
+        from_elements(bytes.data(), bytes.size(), DType::boolean, std::move(shape), options, where);
   } else {
     *this = from_elements(values.data(), values.size(), dtype_of<N>(), std::move(shape), options,
                           where);

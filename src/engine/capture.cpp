@@ -13,7 +13,8 @@ class Recording final : public Captured {
   explicit Recording(std::vector<CaptureItem> items) : items_(std::move(items)) {}
 
   int kernels() const override {
-    return static_cast<int>(std::ranges::count_if(items_, [](const CaptureItem& i) { return i.kernel != nullptr; }));
+    return static_cast<int>(
+        std::ranges::count_if(items_, [](const CaptureItem& i) { return i.kernel != nullptr; }));
   }
 
   bool writes(const Buffer* buffer) const override {
@@ -56,8 +57,9 @@ thread_local Capture current;
 
 void begin_capture(Where where) {
   if (current.on) {
-    throw JitError(cat("jit: a captured function was called while another one is recorded (begun at ",
-                       current.begun.text(), "); call the inner function itself, not its jit"));
+    throw JitError(
+        cat("jit: a captured function was called while another one is recorded (begun at ",
+            current.begun.text(), "); call the inner function itself, not its jit"));
   }
   current = {true, where, {}};
 }

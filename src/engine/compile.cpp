@@ -103,7 +103,8 @@ std::vector<std::shared_ptr<const CompiledKernel>> compile(std::span<const Expr>
   for (std::size_t i = 0; i < missing.size(); ++i) {
     missing[i].kernel->program = programs[i];
     cache().kernels[{missing[i].kernel->ast, &device, plain}] = missing[i].kernel;
-    if (tracing(7)) trace({7, "machine", missing[i].kernel->name, std::string(programs[i]->machine_code())});
+    if (tracing(7))
+      trace({7, "machine", missing[i].kernel->name, std::string(programs[i]->machine_code())});
   }
   for (std::size_t i = 0; i < asts.size(); ++i)
     if (!out[i]) out[i] = missing[at[asts[i]] - 1].kernel;

@@ -103,7 +103,8 @@ Device& device_named(std::string_view name) {
   const Row& row = row_named(wanted);
   const std::string_view rest = std::string_view(wanted).substr(row.name.size());
   auto made = row.make(rest.empty() ? rest : rest.substr(1));
-  if (tracing(1)) trace({1, "devices", wanted, cat("device ", wanted, ": ", std::string(row.description))});
+  if (tracing(1))
+    trace({1, "devices", wanted, cat("device ", wanted, ": ", std::string(row.description))});
   return *devices.made.emplace(wanted, std::move(made)).first->second;
 }
 

@@ -52,7 +52,8 @@ Compiled compile_all(const Schedule& plan) {
   out.kernels.resize(plan.items.size());
   std::vector<Device*> devices;
   for (const ScheduleItem& item : plan.items) {
-    if (item.kind == ScheduleItem::Kind::kernel && std::ranges::find(devices, item.device) == devices.end())
+    if (item.kind == ScheduleItem::Kind::kernel &&
+        std::ranges::find(devices, item.device) == devices.end())
       devices.push_back(item.device);
   }
   for (Device* device : devices) {

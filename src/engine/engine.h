@@ -20,10 +20,12 @@ inline void realize(const Lazy& root) { realize({&root, 1}); }
 // The device called `DEVICE[:INDEX]` or `NULL[:RENDERER[:ARCH]]`; made on first use, lives as long
 // as the process. DeviceError says what is known, or what is missing and what to install.
 Device& device_named(std::string_view name);
-Device& default_device();                 // MOTE_DEVICE, else CPU, else CLANG where LLVM is missing
+Device& default_device();  // MOTE_DEVICE, else CPU, else CLANG where LLVM is missing
 
 // The estimate for one AST (NULL's counter): 2n^3 operations for a matmul of n.
-struct Estimate { std::int64_t operations = 0, bytes = 0; };
+struct Estimate {
+  std::int64_t operations = 0, bytes = 0;
+};
 Estimate estimate(const Expr& ast);
 
 // ---- capture, for jit: what realize launches on this thread between begin and end is recorded.
@@ -33,14 +35,14 @@ struct Hole {
   std::shared_ptr<Buffer> now;
 };
 
-class Captured {                          // a list of compiled kernels with bound arguments
+class Captured {  // a list of compiled kernels with bound arguments
  public:
   virtual ~Captured() = default;
   virtual int kernels() const = 0;
   virtual bool writes(const Buffer*) const = 0;
   virtual void replay(std::span<const Hole> holes) = 0;
 };
-void begin_capture(Where);                // JitError when this thread is capturing already
+void begin_capture(Where);  // JitError when this thread is capturing already
 std::shared_ptr<Captured> end_capture();
 void abandon_capture();
 bool capturing();

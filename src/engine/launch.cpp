@@ -66,7 +66,8 @@ Counters counters() {
 
 void reset_counters() {
   Counts& c = counts();
-  for (auto* n : {&c.kernels, &c.copies, &c.scheduled, &c.hits, &c.compiled, &c.operations, &c.bytes})
+  for (auto* n :
+       {&c.kernels, &c.copies, &c.scheduled, &c.hits, &c.compiled, &c.operations, &c.bytes})
     *n = 0;
 }
 
@@ -102,7 +103,10 @@ void copy_bytes(Buffer& to, Buffer& from) {
   to.write(bytes.data(), 0, from.bytes());
   to.written();
   ++counts().copies;
-  if (tracing(2)) trace({2, "copy", to.name(), cat("copy ", from.bytes(), " bytes ", from.device().name(), " to ", to.device().name())});
+  if (tracing(2))
+    trace(
+        {2, "copy", to.name(),
+         cat("copy ", from.bytes(), " bytes ", from.device().name(), " to ", to.device().name())});
 }
 
 }  // namespace mote

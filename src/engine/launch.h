@@ -14,9 +14,9 @@ struct CompiledKernel {
   std::string name;
   Expr ast;
   std::shared_ptr<Program> program;
-  std::vector<Expr> variables;       // in the order the program takes them
-  std::vector<Expr> tasks;           // of each phase
-  std::vector<int> written;          // slots that are stored to
+  std::vector<Expr> variables;  // in the order the program takes them
+  std::vector<Expr> tasks;      // of each phase
+  std::vector<int> written;     // slots that are stored to
   Estimate estimate;
 };
 
@@ -30,7 +30,7 @@ void launch(const CompiledKernel&, Device&, std::span<const std::shared_ptr<Buff
 void copy_bytes(Buffer& to, Buffer& from);
 void count_compiled(std::int64_t kernels);
 void count_scheduled(bool hit);
-void clear_kernel_cache();           // for leak tests: the cache owns expressions
+void clear_kernel_cache();  // for leak tests: the cache owns expressions
 
 std::int64_t variable_value(const Expr& variable);
 

@@ -12,12 +12,16 @@
 namespace mote {
 namespace {
 
-Lazy like(const Lazy& x, double v) { return constant_lazy(Scalar(x->dtype, v), x->shape, *x->device); }
+Lazy like(const Lazy& x, double v) {
+  return constant_lazy(Scalar(x->dtype, v), x->shape, *x->device);
+}
 Lazy neg(const Lazy& a) { return elementwise(Op::neg, {a}); }
 Lazy add(const Lazy& a, const Lazy& b) { return elementwise(Op::add, {a, b}); }
 Lazy sub(const Lazy& a, const Lazy& b) { return add(a, neg(b)); }
 Lazy div(const Lazy& a, const Lazy& b) { return elementwise(Op::div, {a, b}); }
-Lazy choose(const Lazy& c, const Lazy& a, const Lazy& b) { return elementwise(Op::where, {c, a, b}); }
+Lazy choose(const Lazy& c, const Lazy& a, const Lazy& b) {
+  return elementwise(Op::where, {c, a, b});
+}
 Lazy both(const Lazy& a, const Lazy& b) { return elementwise(Op::and_, {a, b}); }
 Lazy nothing(const Lazy& x) { return like(x, 0); }
 
@@ -70,13 +74,16 @@ Gradients of_elementwise(const Lazy& n, const Lazy& g) {
       const Lazy by_b = div(scaled(g, n), s[1]);
       return {div(g, s[1]), neg(by_b)};
     }
-    case Op::max: case Op::min: {  // equal values share
+    case Op::max:
+    case Op::min: {  // equal values share
       const Lazy equal = elementwise(Op::eq, {s[0], s[1]});
-      const Lazy first = n->op == Op::max ? elementwise(Op::lt, {s[1], s[0]}) : elementwise(Op::lt, {s[0], s[1]});
+      const Lazy first =
+          n->op == Op::max ? elementwise(Op::lt, {s[1], s[0]}) : elementwise(Op::lt, {s[0], s[1]});
       const Lazy half = elementwise(Op::mul, {g, like(g, 0.5)});
       const Lazy nan = elementwise(Op::not_, {elementwise(Op::eq, {s[0], s[0]})});
       const Lazy mine = elementwise(Op::or_, {first, nan});
-      return {choose(equal, half, choose(mine, g, nothing(g))), choose(equal, half, choose(mine, nothing(g), g))};
+      return {choose(equal, half, choose(mine, g, nothing(g))),
+              choose(equal, half, choose(mine, nothing(g), g))};
     }
     case Op::where: return {nullptr, choose(s[0], g, nothing(g)), choose(s[0], nothing(g), g)};
     default: return Gradients(s.size());
@@ -88,10 +95,11 @@ Lazy product_of_others(const Lazy& n, const Lazy& x) {
   const Axes axes = std::get<Axes>(n->arg);
   const Lazy zero = elementwise(Op::eq, {x, nothing(x)});
   const Lazy without = choose(zero, like(x, 1), x);
-  const Lazy rest = reduce_lazy(Op::mul, without, axes);                      // of the nonzero ones
+  const Lazy rest = reduce_lazy(Op::mul, without, axes);  // of the nonzero ones
   const Lazy zeros = reduce_lazy(Op::add, choose(zero, like(x, 1), nothing(x)), axes);
   const Lazy all = broadcast_back(rest, x->shape), count = broadcast_back(zeros, x->shape);
-  const Lazy none = elementwise(Op::eq, {count, nothing(x)}), one = elementwise(Op::eq, {count, like(x, 1)});
+  const Lazy none = elementwise(Op::eq, {count, nothing(x)}),
+             one = elementwise(Op::eq, {count, like(x, 1)});
   return choose(none, div(all, without), choose(both(one, zero), all, nothing(x)));
 }
 
@@ -102,12 +110,15 @@ Gradients of_reduce(const Lazy& n, const Lazy& g) {
   if (n->reduce_op == Op::mul) return {scaled(wide, product_of_others(n, x))};
   if (n->reduce_op != Op::max && n->reduce_op != Op::min) return {nullptr};
   const Lazy best = elementwise(Op::eq, {x, broadcast_back(n, x->shape)});
-  const Lazy count = reduce_lazy(Op::add, choose(best, like(x, 1), nothing(x)), std::get<Axes>(n->arg));
+  const Lazy count =
+      reduce_lazy(Op::add, choose(best, like(x, 1), nothing(x)), std::get<Axes>(n->arg));
   return {choose(best, div(wide, broadcast_back(count, x->shape)), nothing(x))};
 }
 
 // The sum of what lies at or after each place along the axis.
-Lazy sum_from(const Lazy& g, int axis) { return flip(scan_lazy(Op::add, flip(g, {axis}), axis), {axis}); }
+Lazy sum_from(const Lazy& g, int axis) {
+  return flip(scan_lazy(Op::add, flip(g, {axis}), axis), {axis});
+}
 
 Gradients of_scan(const Lazy& n, const Lazy& g) {
   const Lazy& x = n->src[0];
@@ -118,10 +129,12 @@ Gradients of_scan(const Lazy& n, const Lazy& g) {
     // it, which stop at the second zero. After it: nothing.
     const Lazy zero = elementwise(Op::eq, {x, nothing(x)});
     const Lazy zeros = scan_lazy(Op::add, choose(zero, like(x, 1), nothing(x)), axis);
-    const Lazy none = elementwise(Op::eq, {zeros, nothing(x)}), one = elementwise(Op::eq, {zeros, like(x, 1)});
+    const Lazy none = elementwise(Op::eq, {zeros, nothing(x)}),
+               one = elementwise(Op::eq, {zeros, like(x, 1)});
     const Lazy safe = choose(zero, like(x, 1), x);
     const Lazy without = scan_lazy(Op::mul, safe, axis);
-    const Lazy before = div(sum_from(choose(none, elementwise(Op::mul, {g, n}), nothing(g)), axis), safe);
+    const Lazy before =
+        div(sum_from(choose(none, elementwise(Op::mul, {g, n}), nothing(g)), axis), safe);
     const Lazy at = sum_from(choose(one, elementwise(Op::mul, {g, without}), nothing(g)), axis);
     return {choose(none, before, choose(both(one, zero), at, nothing(g)))};
   }
@@ -190,13 +203,15 @@ Gradients of_movement(const Lazy& n, const Lazy& g) {
     case Op::permute: {
       const Axes& axes = std::get<Axes>(n->arg);
       Axes back(axes.size());
-      for (std::size_t i = 0; i < axes.size(); ++i) back[static_cast<std::size_t>(axes[i])] = static_cast<int>(i);
+      for (std::size_t i = 0; i < axes.size(); ++i)
+        back[static_cast<std::size_t>(axes[i])] = static_cast<int>(i);
       return {permute(g, back)};
     }
     case Op::shrink: {
       Padding padding;
       const auto& spans = std::get<Spans>(n->arg);
-      for (std::size_t i = 0; i < spans.size(); ++i) padding.emplace_back(spans[i].begin, x->shape[i] - spans[i].end);
+      for (std::size_t i = 0; i < spans.size(); ++i)
+        padding.emplace_back(spans[i].begin, x->shape[i] - spans[i].end);
       return {pad(g, padding)};
     }
     case Op::pad: {
@@ -224,7 +239,8 @@ Lazy taken(const Lazy& x, const Region& region) {
     out = shrink(out, spans);
     if (!stride.is(1) && !s.count.is(0)) {
       Windows every;
-      for (std::size_t k = 0; k < out->shape.size(); ++k) every.push_back({1, k == i ? stride : Int(1)});
+      for (std::size_t k = 0; k < out->shape.size(); ++k)
+        every.push_back({1, k == i ? stride : Int(1)});
       Shape shape = out->shape;
       shape[i] = s.count;
       out = reshape(windows(out, every), shape);
@@ -244,7 +260,8 @@ Gradients of_graph(const Lazy& n, const Lazy& g) {
       if (region.empty()) return {nothing(g), g};
       Shape part;
       for (const Step& step : region) part.push_back(step.count);
-      return {assign(g, constant_lazy(Scalar(g->dtype, 0), part, *g->device), region), taken(g, region)};
+      return {assign(g, constant_lazy(Scalar(g->dtype, 0), part, *g->device), region),
+              taken(g, region)};
     }
     case Op::scatter: {
       const int axis = std::get<Axes>(n->arg)[0];
@@ -255,35 +272,49 @@ Gradients of_graph(const Lazy& n, const Lazy& g) {
         wide.insert(wide.begin() + axis + 1, from->shape[static_cast<std::size_t>(axis)]);
         Shape line(rank + 1, 1);
         line[static_cast<std::size_t>(axis) + 1] = from->shape[static_cast<std::size_t>(axis)];
-        const Lazy place = broadcast_to(reshape(iota(from->shape[static_cast<std::size_t>(axis)], s[1]->dtype, *from->device), line), wide);
+        const Lazy place = broadcast_to(
+            reshape(iota(from->shape[static_cast<std::size_t>(axis)], s[1]->dtype, *from->device),
+                    line),
+            wide);
         Shape index_shape = s[1]->shape, from_shape = from->shape;
         index_shape.insert(index_shape.begin() + axis + 1, 1);
         from_shape.insert(from_shape.begin() + axis, 1);
         const Lazy at = broadcast_to(reshape(s[1], index_shape), wide);
         const Lazy rows = broadcast_to(reshape(from, from_shape), wide);
         const Lazy zero = constant_lazy(Scalar(from->dtype, 0), wide, *from->device);
-        return reshape(reduce_lazy(Op::add, choose(elementwise(Op::eq, {place, at}), rows, zero), {axis + 1}), s[1]->shape);
+        return reshape(
+            reduce_lazy(Op::add, choose(elementwise(Op::eq, {place, at}), rows, zero), {axis + 1}),
+            s[1]->shape);
       };
       if (n->reduce_op == Op::add) return {g, nullptr, read(g)};
       if (n->reduce_op == Op::store) {
-        const Lazy hit = scatter(nothing(g), s[1], constant_lazy(Scalar(g->dtype, 1), s[1]->shape, *g->device), axis, Op::store);
+        const Lazy hit =
+            scatter(nothing(g), s[1], constant_lazy(Scalar(g->dtype, 1), s[1]->shape, *g->device),
+                    axis, Op::store);
         const Lazy kept = choose(elementwise(Op::eq, {hit, nothing(hit)}), g, nothing(g));
         // Only the last write to a place counts: its number is scattered, and read back.
         const std::int64_t total = s[1]->elements();
         const Lazy number = reshape(iota(total, DType::int64, *g->device), s[1]->shape);
-        const Lazy last = scatter(constant_lazy(Scalar(DType::int64, -1), g->shape, *g->device), s[1], number, axis, Op::store);
+        const Lazy last = scatter(constant_lazy(Scalar(DType::int64, -1), g->shape, *g->device),
+                                  s[1], number, axis, Op::store);
         const Lazy mine = elementwise(Op::eq, {read(last), number});
-        return {kept, nullptr, choose(mine, read(g), constant_lazy(Scalar(g->dtype, 0), s[1]->shape, *g->device))};
+        return {kept, nullptr,
+                choose(mine, read(g), constant_lazy(Scalar(g->dtype, 0), s[1]->shape, *g->device))};
       }
-      if (n->reduce_op == Op::max || n->reduce_op == Op::min) {  // shared equally among the equal ones
+      if (n->reduce_op == Op::max ||
+          n->reduce_op == Op::min) {  // shared equally among the equal ones
         const Lazy from_target = elementwise(Op::eq, {s[0], n});
         const Lazy from_value = elementwise(Op::eq, {s[2], read(n)});
         const Lazy ones = choose(from_value, like(s[2], 1), nothing(s[2]));
-        const Lazy count = scatter(choose(from_target, like(g, 1), nothing(g)), s[1], ones, axis, Op::add);
-        const Lazy share = div(g, choose(elementwise(Op::eq, {count, nothing(count)}), like(count, 1), count));
-        return {choose(from_target, share, nothing(g)), nullptr, choose(from_value, read(share), nothing(s[2]))};
+        const Lazy count =
+            scatter(choose(from_target, like(g, 1), nothing(g)), s[1], ones, axis, Op::add);
+        const Lazy share =
+            div(g, choose(elementwise(Op::eq, {count, nothing(count)}), like(count, 1), count));
+        return {choose(from_target, share, nothing(g)), nullptr,
+                choose(from_value, read(share), nothing(s[2]))};
       }
-      throw GradientError(cat("scatter: a product has no gradient; made at ", n->made.text(), "; use add, max or min"));
+      throw GradientError(cat("scatter: a product has no gradient; made at ", n->made.text(),
+                              "; use add, max or min"));
     }
     default: return Gradients(s.size());
   }
@@ -298,7 +329,9 @@ Gradients gradients_of(const Lazy& n, const Lazy& g) {
   return of_graph(n, g);
 }
 
-const std::vector<Lazy>& sources_of(const Lazy& n) { return n->own_gradient ? n->own_gradient->inputs : n->src; }
+const std::vector<Lazy>& sources_of(const Lazy& n) {
+  return n->own_gradient ? n->own_gradient->inputs : n->src;
+}
 
 // Nodes below the outputs that a gradient flows through, sources first; realized ones too.
 std::vector<Lazy> differentiable(std::span<const Lazy> outputs) {
@@ -330,15 +363,18 @@ void refuse_overwritten(const std::vector<Lazy>& results) {
     if (r) made.push_back(r);
   for (const Lazy& n : topological(made)) {
     if (n->overwritten.line == 0) continue;
-    throw GradientError(cat("backward: it needs the value of ", n->name.empty() ? "a tensor" : "'" + n->name + "'", " of shape ",
-                            to_text(n->shape), " that was overwritten in place at ", n->overwritten.text(), "; backward was called at ",
-                            current_place().text(), "; call backward before writing, or write to a copy"));
+    throw GradientError(
+        cat("backward: it needs the value of ", n->name.empty() ? "a tensor" : "'" + n->name + "'",
+            " of shape ", to_text(n->shape), " that was overwritten in place at ",
+            n->overwritten.text(), "; backward was called at ", current_place().text(),
+            "; call backward before writing, or write to a copy"));
   }
 }
 
 }  // namespace
 
-std::vector<Lazy> gradient(std::span<const Lazy> outputs, std::span<const Lazy> seeds, std::span<const Lazy> inputs) {
+std::vector<Lazy> gradient(std::span<const Lazy> outputs, std::span<const Lazy> seeds,
+                           std::span<const Lazy> inputs) {
   std::unordered_map<const LazyBuffer*, Lazy> of;
   const auto accumulate = [&](const Lazy& n, const Lazy& g) {
     Lazy& sum = of[n.get()];
@@ -346,7 +382,9 @@ std::vector<Lazy> gradient(std::span<const Lazy> outputs, std::span<const Lazy> 
   };
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (!is_float(outputs[i]->dtype))
-      throw GradientError(cat("gradient: output ", i, " has dtype ", std::string(name_of(outputs[i]->dtype)), "; only floats have gradients"));
+      throw GradientError(cat("gradient: output ", i, " has dtype ",
+                              std::string(name_of(outputs[i]->dtype)),
+                              "; only floats have gradients"));
     accumulate(outputs[i], i < seeds.size() && seeds[i] ? seeds[i] : like(outputs[i], 1));
   }
   std::unordered_set<const LazyBuffer*> wanted;
@@ -373,7 +411,8 @@ std::vector<Lazy> gradient_leaves(std::span<const Lazy> outputs) {
   std::vector<Lazy> leaves;
   for (const Lazy& n : differentiable(outputs)) {
     const auto& sources = sources_of(n);
-    if (std::ranges::none_of(sources, [](const Lazy& s) { return s->requires_grad; })) leaves.push_back(n);
+    if (std::ranges::none_of(sources, [](const Lazy& s) { return s->requires_grad; }))
+      leaves.push_back(n);
   }
   return leaves;
 }
@@ -383,7 +422,8 @@ void release_history(std::span<const Lazy> outputs) {
   std::vector<Lazy> interior;
   for (const Lazy& n : differentiable(outputs)) {
     const auto& sources = sources_of(n);
-    if (std::ranges::any_of(sources, [](const Lazy& s) { return s->requires_grad; })) interior.push_back(n);
+    if (std::ranges::any_of(sources, [](const Lazy& s) { return s->requires_grad; }))
+      interior.push_back(n);
   }
   for (const Lazy& n : interior) {
     n->requires_grad = false;

@@ -92,7 +92,8 @@ void LazyBuffer::realized_as(std::shared_ptr<Buffer> bytes) {
   src.clear();
 }
 
-Lazy make_lazy(Op op, std::vector<Lazy> src, Shape shape, DType dtype, Device* device, LazyArg arg) {
+Lazy make_lazy(Op op, std::vector<Lazy> src, Shape shape, DType dtype, Device* device,
+               LazyArg arg) {
   Lazy n(new LazyBuffer);
   ++nodes_alive;
   n->op = op;
@@ -125,7 +126,9 @@ Lazy iota(Int size, DType dtype, Device& device) {
 Lazy elementwise(Op op, std::vector<Lazy> src) {
   std::vector<Scalar> values;
   for (const Lazy& s : src) {
-    if (s->shape != src[0]->shape) internal(cat(std::string(name_of(op)), ": shapes ", to_text(src[0]->shape), " and ", to_text(s->shape)));
+    if (s->shape != src[0]->shape)
+      internal(cat(std::string(name_of(op)), ": shapes ", to_text(src[0]->shape), " and ",
+                   to_text(s->shape)));
     if (s->device != src[0]->device) internal(cat(std::string(name_of(op)), ": two devices"));
     Scalar value;
     if (is_constant_scalar(s, value) && !s->requires_grad) values.push_back(value);
@@ -133,7 +136,9 @@ Lazy elementwise(Op op, std::vector<Lazy> src) {
   const bool shift = op == Op::shl || op == Op::shr;
   const std::size_t first = op == Op::where ? 1 : 0;
   for (std::size_t i = first; i < src.size() && !shift; ++i)
-    if (src[i]->dtype != src[first]->dtype) internal(cat(std::string(name_of(op)), ": dtypes ", std::string(name_of(src[first]->dtype)), " and ", std::string(name_of(src[i]->dtype))));
+    if (src[i]->dtype != src[first]->dtype)
+      internal(cat(std::string(name_of(op)), ": dtypes ", std::string(name_of(src[first]->dtype)),
+                   " and ", std::string(name_of(src[i]->dtype))));
   const DType dtype = op == Op::lt || op == Op::eq ? DType::boolean : src[first]->dtype;
   if (values.size() == src.size())
     return constant_lazy(evaluate(op, dtype, values), src[0]->shape, *src[0]->device);
@@ -145,7 +150,8 @@ Lazy elementwise(Op op, std::vector<Lazy> src) {
 Lazy cast_lazy(const Lazy& x, DType dtype) {
   if (x->dtype == dtype) return x;
   Scalar value;
-  if (is_constant_scalar(x, value) && !x->requires_grad) return constant_lazy(cast(value, dtype), x->shape, *x->device);
+  if (is_constant_scalar(x, value) && !x->requires_grad)
+    return constant_lazy(cast(value, dtype), x->shape, *x->device);
   return make_lazy(Op::cast, {x}, x->shape, dtype, x->device);
 }
 
@@ -177,8 +183,9 @@ Lazy scan_lazy(Op op, const Lazy& x, int axis) {
 Lazy reshape(const Lazy& x, Shape shape) {
   if (shape == x->shape) return x;
   if (!(product(shape) == product(x->shape))) {
-    throw ShapeError(cat("reshape: ", to_text(x->shape), " has ", product(x->shape).text(), " elements, ",
-                         to_text(shape), " has ", product(shape).text(), at_place(), "; the counts must agree"));
+    throw ShapeError(cat("reshape: ", to_text(x->shape), " has ", product(x->shape).text(),
+                         " elements, ", to_text(shape), " has ", product(shape).text(), at_place(),
+                         "; the counts must agree"));
   }
   return view_of(Op::reshape, x, shape, x->tracker.reshape(shape));
 }
@@ -192,8 +199,9 @@ Lazy expand(const Lazy& x, Shape shape) {
   if (shape == x->shape) return x;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == x->shape[i] || x->shape[i].is(1)) continue;
-    throw ShapeError(cat("expand: axis ", i, " of ", to_text(x->shape), " has size ", x->shape[i].text(), ", not 1 or ",
-                         shape[i].text(), at_place(), "; only axes of size 1 expand"));
+    throw ShapeError(cat("expand: axis ", i, " of ", to_text(x->shape), " has size ",
+                         x->shape[i].text(), ", not 1 or ", shape[i].text(), at_place(),
+                         "; only axes of size 1 expand"));
   }
   return view_of(Op::expand, x, shape, x->tracker.expand(shape));
 }
@@ -206,7 +214,8 @@ Lazy shrink(const Lazy& x, Spans spans) {
 }
 
 Lazy pad(const Lazy& x, Padding padding) {
-  if (std::ranges::all_of(padding, [](auto& p) { return p.first.is(0) && p.second.is(0); })) return x;
+  if (std::ranges::all_of(padding, [](auto& p) { return p.first.is(0) && p.second.is(0); }))
+    return x;
   return view_of(Op::pad, x, padding, x->tracker.pad(padding));
 }
 
@@ -234,7 +243,8 @@ Lazy contiguous(const Lazy& x) {
 Lazy copy_to(const Lazy& x, Device& device) {
   if (x->device == &device) return x;
   Scalar value;
-  if (is_constant_scalar(x, value) && !x->requires_grad) return constant_lazy(value, x->shape, device);
+  if (is_constant_scalar(x, value) && !x->requires_grad)
+    return constant_lazy(value, x->shape, device);
   return make_lazy(Op::copy, {contiguous(x)}, x->shape, x->dtype, &device);
 }
 
@@ -243,12 +253,14 @@ Lazy assign(const Lazy& target, const Lazy& value, Region region) {
   for (std::size_t i = 0; i < region.size(); ++i)
     whole &= region[i].begin.is(0) && region[i].step.is(1) && region[i].count == target->shape[i];
   if (whole) region.clear();
-  return make_lazy(Op::assign, {target, value}, target->shape, target->dtype, target->device, std::move(region));
+  return make_lazy(Op::assign, {target, value}, target->shape, target->dtype, target->device,
+                   std::move(region));
 }
 
 Lazy scatter(const Lazy& target, const Lazy& index, const Lazy& value, int axis, Op op) {
   if (index->shape != value->shape) internal("scatter: the shapes of index and value differ");
-  Lazy n = make_lazy(Op::scatter, {target, index, value}, target->shape, target->dtype, target->device, Axes{axis});
+  Lazy n = make_lazy(Op::scatter, {target, index, value}, target->shape, target->dtype,
+                     target->device, Axes{axis});
   n->reduce_op = op;
   return n;
 }
@@ -288,9 +300,11 @@ Lazy detach(const Lazy& x) {
 Shape broadcast_shape(const Shape& a, const Shape& b) {
   Shape out(std::max(a.size(), b.size()), 1);
   for (std::size_t i = 0; i < out.size(); ++i) {
-    const Int x = i < a.size() ? a[a.size() - 1 - i] : Int(1), y = i < b.size() ? b[b.size() - 1 - i] : Int(1);
+    const Int x = i < a.size() ? a[a.size() - 1 - i] : Int(1),
+              y = i < b.size() ? b[b.size() - 1 - i] : Int(1);
     if (!(x == y) && !x.is(1) && !y.is(1)) {
-      throw ShapeError(cat("broadcast: the shapes ", to_text(a), " and ", to_text(b), " do not agree", at_place(),
+      throw ShapeError(cat("broadcast: the shapes ", to_text(a), " and ", to_text(b),
+                           " do not agree", at_place(),
                            "; sizes must be equal or 1, counted from the last axis"));
     }
     out[out.size() - 1 - i] = x.is(1) ? y : x;
@@ -345,7 +359,8 @@ std::string to_text(std::span<const Lazy> roots) {
     const std::size_t me = number.size();
     number.emplace(n.get(), me);
     out += cat("%", me, " = ", n->is_realized() ? "buffer" : std::string(name_of(n->op)));
-    if (n->op == Op::reduce || n->op == Op::scan || n->op == Op::scatter) out += cat("_", std::string(name_of(n->reduce_op)));
+    if (n->op == Op::reduce || n->op == Op::scan || n->op == Op::scatter)
+      out += cat("_", std::string(name_of(n->reduce_op)));
     out += cat(" ", std::string(name_of(n->dtype)), " ", to_text(n->shape));
     if (n->op == Op::constant) out += " " + std::get<Scalar>(n->arg).text();
     if (!n->is_realized())

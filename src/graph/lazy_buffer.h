@@ -29,15 +29,15 @@ class LazyBuffer;
 using Lazy = std::shared_ptr<LazyBuffer>;
 
 // The arguments of an op, by kind.
-using Axes = std::vector<int>;                        // permute, flip; reduce; scan (one)
-using Padding = std::vector<std::pair<Int, Int>>;     // pad: before and after each axis
-using Spans = std::vector<Span>;                      // shrink
-using Windows = std::vector<Window>;                  // windows
-struct Step {                                         // one axis of a region: begin + step * i
-  Int begin, step = 1, count;                         // step may be negative
+using Axes = std::vector<int>;                     // permute, flip; reduce; scan (one)
+using Padding = std::vector<std::pair<Int, Int>>;  // pad: before and after each axis
+using Spans = std::vector<Span>;                   // shrink
+using Windows = std::vector<Window>;               // windows
+struct Step {                                      // one axis of a region: begin + step * i
+  Int begin, step = 1, count;                      // step may be negative
   bool operator==(const Step&) const = default;
 };
-using Region = std::vector<Step>;                     // assign: the part written; empty = all
+using Region = std::vector<Step>;  // assign: the part written; empty = all
 using LazyArg = std::variant<std::monostate, Scalar, Shape, Axes, Padding, Spans, Windows, Region>;
 
 // A gradient that a composed op brings along: from (gradient of the value, the value) to one
@@ -51,22 +51,22 @@ class LazyBuffer : public std::enable_shared_from_this<LazyBuffer> {
  public:
   ~LazyBuffer();
 
-  Op op;                                // buffer, constant, iota, elementwise, reduce, scan, ..
+  Op op;  // buffer, constant, iota, elementwise, reduce, scan, ..
   DType dtype;
   Device* device;
   Shape shape;
-  std::vector<Lazy> src;                // empty once realized and not kept for a gradient
+  std::vector<Lazy> src;  // empty once realized and not kept for a gradient
   LazyArg arg;
-  Op reduce_op = Op::add;               // of reduce, scan and scatter (scatter: Op::store sets)
+  Op reduce_op = Op::add;  // of reduce, scan and scatter (scatter: Op::store sets)
 
-  Lazy base;                            // of a view: the nearest node that is none; else null
-  ShapeTracker tracker;                 // of a view: down to base; else contiguous
+  Lazy base;             // of a view: the nearest node that is none; else null
+  ShapeTracker tracker;  // of a view: down to base; else contiguous
 
-  bool requires_grad = false;           // set on parameters, inherited
+  bool requires_grad = false;  // set on parameters, inherited
   std::shared_ptr<OwnGradient> own_gradient;
-  Where made;                           // the user's place, for messages
-  Where overwritten;                    // where it was written in place since (line 0: never)
-  std::string name;                     // of a parameter or input, for messages and dumps
+  Where made;         // the user's place, for messages
+  Where overwritten;  // where it was written in place since (line 0: never)
+  std::string name;   // of a parameter or input, for messages and dumps
 
   // The bytes, once realized. Guarded by graph_lock() while scheduling; a realized node keeps its
   // sources only if `keeps_sources`.
@@ -77,7 +77,7 @@ class LazyBuffer : public std::enable_shared_from_this<LazyBuffer> {
   void realized_as(std::shared_ptr<Buffer>);  // publishes bytes; drops the sources if it may
   std::int64_t elements() const;              // of a constant shape; else the upper bound
 
-  static std::int64_t alive();                // nodes that exist, for leak tests
+  static std::int64_t alive();  // nodes that exist, for leak tests
 
  private:
   friend Lazy make_lazy(Op, std::vector<Lazy>, Shape, DType, Device*, LazyArg);
@@ -91,21 +91,21 @@ std::recursive_mutex& graph_lock();
 // DTypeError or IndexError with the place of `where()` below; the rest InternalError.
 Lazy make_lazy(Op, std::vector<Lazy> src, Shape, DType, Device*, LazyArg = {});
 Lazy from_buffer(std::shared_ptr<Buffer>, Shape, DType);
-Lazy constant_lazy(Scalar, Shape, Device&);          // a broadcast scalar, no bytes
-Lazy iota(Int size, DType, Device&);                 // 0, 1, .. size-1
-Lazy elementwise(Op, std::vector<Lazy>);             // equal shapes and dtypes (where: bool first)
+Lazy constant_lazy(Scalar, Shape, Device&);  // a broadcast scalar, no bytes
+Lazy iota(Int size, DType, Device&);         // 0, 1, .. size-1
+Lazy elementwise(Op, std::vector<Lazy>);     // equal shapes and dtypes (where: bool first)
 Lazy cast_lazy(const Lazy&, DType);
-Lazy bitcast_lazy(const Lazy&, DType);               // equal sizes
-Lazy reduce_lazy(Op, const Lazy&, Axes);             // add, mul, max, min, and, or; axes become 1
-Lazy scan_lazy(Op, const Lazy&, int axis);           // add, mul, max, min; inclusive
+Lazy bitcast_lazy(const Lazy&, DType);      // equal sizes
+Lazy reduce_lazy(Op, const Lazy&, Axes);    // add, mul, max, min, and, or; axes become 1
+Lazy scan_lazy(Op, const Lazy&, int axis);  // add, mul, max, min; inclusive
 Lazy reshape(const Lazy&, Shape);
 Lazy permute(const Lazy&, Axes);
-Lazy expand(const Lazy&, Shape);                     // axes of size 1 to any size
+Lazy expand(const Lazy&, Shape);  // axes of size 1 to any size
 Lazy shrink(const Lazy&, Spans);
-Lazy pad(const Lazy&, Padding);                      // with 0
+Lazy pad(const Lazy&, Padding);  // with 0
 Lazy flip(const Lazy&, Axes);
-Lazy windows(const Lazy&, Windows);                  // see ShapeTracker::windows
-Lazy contiguous(const Lazy&);                        // stored in row-major order
+Lazy windows(const Lazy&, Windows);  // see ShapeTracker::windows
+Lazy contiguous(const Lazy&);        // stored in row-major order
 Lazy copy_to(const Lazy&, Device&);
 // The value of target with `region` replaced by value (empty region: all of it). When it is
 // realized it takes over target's bytes, in place where nobody else needs the old ones.
@@ -143,6 +143,6 @@ void set_grad_enabled(bool);
 // Every node below the roots once, sources first, by a loop. `through`: which sources to follow.
 std::vector<Lazy> topological(std::span<const Lazy> roots);
 
-std::string to_text(std::span<const Lazy> roots);    // one line a node, for dumps
+std::string to_text(std::span<const Lazy> roots);  // one line a node, for dumps
 
 }  // namespace mote

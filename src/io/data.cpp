@@ -17,7 +17,8 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void refuse(const std::string& path, const std::string& what, Where where) {
   const std::string at = where.text();
-  throw FileError(cat("read_idx: ", path, ": ", what, at.empty() ? "" : " at " + at, "; give a complete IDX file"));
+  throw FileError(cat("read_idx: ", path, ": ", what, at.empty() ? "" : " at " + at,
+                      "; give a complete IDX file"));
 }
 
 // zlib reads plain files too. Bytes are taken as they come: no size is believed before.
@@ -50,18 +51,23 @@ std::string found(const std::vector<std::string>& folders, const std::string& na
     tried += (tried.empty() ? "" : ", ") + folder;
   }
   const std::string at = where.text();
-  throw FileError(cat("mnist: ", name, " is in none of ", tried, at.empty() ? "" : " at " + at, "; set MOTE_DATA_DIR to the folder that holds mnist/"));
+  throw FileError(cat("mnist: ", name, " is in none of ", tried, at.empty() ? "" : " at " + at,
+                      "; set MOTE_DATA_DIR to the folder that holds mnist/"));
 }
 
 }  // namespace
 
 Idx read_idx(const std::string& path, Where where) {
   const auto bytes = inflated(path, where);
-  if (bytes.size() < 4) refuse(path, cat("it has ", bytes.size(), " bytes, less than a header"), where);
+  if (bytes.size() < 4)
+    refuse(path, cat("it has ", bytes.size(), " bytes, less than a header"), where);
   if (bytes[0] != 0 || bytes[1] != 0) refuse(path, "it begins with a wrong magic number", where);
-  if (bytes[2] != 8) refuse(path, cat("its elements have type ", static_cast<int>(bytes[2]), ", not bytes (8)"), where);
+  if (bytes[2] != 8)
+    refuse(path, cat("its elements have type ", static_cast<int>(bytes[2]), ", not bytes (8)"),
+           where);
   const std::size_t axes = bytes[3], header = 4 + 4 * axes;
-  if (axes < 1 || axes > 4 || bytes.size() < header) refuse(path, cat("its header names ", static_cast<int>(axes), " axes"), where);
+  if (axes < 1 || axes > 4 || bytes.size() < header)
+    refuse(path, cat("its header names ", static_cast<int>(axes), " axes"), where);
   Idx out;
   std::uint64_t total = 1;
   for (std::size_t i = 0; i < axes; ++i) {
@@ -70,21 +76,29 @@ Idx read_idx(const std::string& path, Where where) {
     out.shape.push_back(static_cast<std::int64_t>(n));
     if (__builtin_mul_overflow(total, n, &total)) refuse(path, "its sizes overflow", where);
   }
-  if (total != bytes.size() - header) refuse(path, cat("its sizes ask for ", total, " bytes, it holds ", bytes.size() - header), where);
+  if (total != bytes.size() - header)
+    refuse(path, cat("its sizes ask for ", total, " bytes, it holds ", bytes.size() - header),
+           where);
   out.bytes.assign(bytes.begin() + static_cast<std::ptrdiff_t>(header), bytes.end());
   return out;
 }
 
-Dataset::Dataset(std::vector<std::uint8_t> pixels, std::vector<std::uint8_t> labels, int height, int width)
+Dataset::Dataset(std::vector<std::uint8_t> pixels, std::vector<std::uint8_t> labels, int height,
+                 int width)
     : pixels_(std::move(pixels)), labels_(std::move(labels)), height_(height), width_(width) {
-  if (pixels_.size() != labels_.size() * static_cast<std::size_t>(height) * static_cast<std::size_t>(width))
-    throw ShapeError(cat("dataset: ", labels_.size(), " labels for ", pixels_.size(), " pixels of ", height, " x ", width));
+  if (pixels_.size() !=
+      labels_.size() * static_cast<std::size_t>(height) * static_cast<std::size_t>(width))
+    throw ShapeError(cat("dataset: ", labels_.size(), " labels for ", pixels_.size(), " pixels of ",
+                         height, " x ", width));
 }
 
 Dataset Dataset::first(std::int64_t count) const {
   const auto n = static_cast<std::size_t>(std::clamp<std::int64_t>(count, 0, size()));
   const std::size_t picture = static_cast<std::size_t>(height_ * width_);
-  return {{pixels_.begin(), pixels_.begin() + static_cast<std::ptrdiff_t>(n * picture)}, {labels_.begin(), labels_.begin() + static_cast<std::ptrdiff_t>(n)}, height_, width_};
+  return {{pixels_.begin(), pixels_.begin() + static_cast<std::ptrdiff_t>(n * picture)},
+          {labels_.begin(), labels_.begin() + static_cast<std::ptrdiff_t>(n)},
+          height_,
+          width_};
 }
 
 std::pair<Tensor, Tensor> Dataset::pick(const std::vector<std::int64_t>& which) const {
@@ -92,9 +106,11 @@ std::pair<Tensor, Tensor> Dataset::pick(const std::vector<std::int64_t>& which) 
   std::vector<float> x(which.size() * picture);
   std::vector<std::int64_t> y(which.size());
   for (std::size_t i = 0; i < which.size(); ++i) {
-    if (which[i] < 0 || which[i] >= size()) throw IndexError(cat("dataset: there is no picture ", which[i], "; it has ", size()));
+    if (which[i] < 0 || which[i] >= size())
+      throw IndexError(cat("dataset: there is no picture ", which[i], "; it has ", size()));
     const auto at = static_cast<std::size_t>(which[i]);
-    for (std::size_t k = 0; k < picture; ++k) x[i * picture + k] = static_cast<float>(pixels_[at * picture + k]) / 255.f;
+    for (std::size_t k = 0; k < picture; ++k)
+      x[i * picture + k] = static_cast<float>(pixels_[at * picture + k]) / 255.f;
     y[i] = labels_[at];
   }
   const auto n = static_cast<std::int64_t>(which.size());
@@ -107,7 +123,8 @@ std::pair<Tensor, Tensor> Dataset::all() const {
   return pick(which);
 }
 
-Dataset::Batches::Batches(const Dataset& set, std::int64_t batch, BatchOptions options) : set_(&set), batch_(batch), options_(options) {
+Dataset::Batches::Batches(const Dataset& set, std::int64_t batch, BatchOptions options)
+    : set_(&set), batch_(batch), options_(options) {
   if (batch < 1) throw ValueError(cat("batches: the batch size is ", batch, "; give 1 or more"));
 }
 
@@ -125,22 +142,27 @@ std::pair<Tensor, Tensor> Dataset::Batches::at(std::int64_t index) const {
     std::mt19937_64 random(options_.seed * 1000003 + static_cast<std::uint64_t>(epoch));
     for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random() % i]);
   }
-  const std::int64_t from = (each ? index % each : 0) * batch_, to = std::min(from + batch_, set_->size());
+  const std::int64_t from = (each ? index % each : 0) * batch_,
+                     to = std::min(from + batch_, set_->size());
   return set_->pick({order.begin() + from, order.begin() + to});
 }
 
 TrainTest mnist(const std::string& folder, Where where) {
   std::vector<std::string> folders;
   if (!folder.empty()) folders.push_back(folder);
-  if (const std::string set = flag("MOTE_DATA_DIR"); !set.empty()) folders.insert(folders.end(), {set + "/mnist", set});
+  if (const std::string set = flag("MOTE_DATA_DIR"); !set.empty())
+    folders.insert(folders.end(), {set + "/mnist", set});
   folders.insert(folders.end(), {MOTE_INSTALL_DATA "/mnist", MOTE_SOURCE_DATA "/mnist"});
   const auto part = [&](const std::string& name) {
-    const std::string image_path = found(folders, name + "-images-idx3-ubyte", where), label_path = found(folders, name + "-labels-idx1-ubyte", where);
+    const std::string image_path = found(folders, name + "-images-idx3-ubyte", where),
+                      label_path = found(folders, name + "-labels-idx1-ubyte", where);
     Idx images = read_idx(image_path, where), labels = read_idx(label_path, where);
     if (images.shape.size() != 3 || labels.shape.size() != 1 || images.shape[0] != labels.shape[0])
       refuse(image_path, "pictures and labels do not agree", where);
-    if (images.shape[1] > 4096 || images.shape[2] > 4096) refuse(image_path, "the pictures are too large", where);
-    return Dataset(std::move(images.bytes), std::move(labels.bytes), static_cast<int>(images.shape[1]), static_cast<int>(images.shape[2]));
+    if (images.shape[1] > 4096 || images.shape[2] > 4096)
+      refuse(image_path, "the pictures are too large", where);
+    return Dataset(std::move(images.bytes), std::move(labels.bytes),
+                   static_cast<int>(images.shape[1]), static_cast<int>(images.shape[2]));
   };
   return {part("train"), part("t10k")};
 }

@@ -10,18 +10,26 @@
 namespace mote {
 namespace {
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 }  // namespace
 
 ProgressBar::ProgressBar(std::int64_t total, std::int64_t unit, std::string unit_name)
-    : total_(total), unit_(unit), unit_name_(std::move(unit_name)), begun_(now()), terminal_(isatty(2) == 1) {}
+    : total_(total),
+      unit_(unit),
+      unit_name_(std::move(unit_name)),
+      begun_(now()),
+      terminal_(isatty(2) == 1) {}
 
 ProgressBar::~ProgressBar() {
   if (terminal_ && done_) std::fputc('\n', stderr);
 }
 
-double ProgressBar::rate() const { return static_cast<double>(done_ * unit_) / std::max(now() - begun_, 1e-9); }
+double ProgressBar::rate() const {
+  return static_cast<double>(done_ * unit_) / std::max(now() - begun_, 1e-9);
+}
 
 void ProgressBar::advance(std::string note) {
   ++done_;
@@ -32,15 +40,20 @@ void ProgressBar::advance(std::string note) {
   const double left = (t - begun_) / std::max(share, 1e-9) * (1 - share);
   constexpr int width = 30;
   const int full = static_cast<int>(share * width);
-  std::fprintf(stderr, "%s[%.*s%.*s] %lld/%lld  %.0f %s/s  %.0f s left  %s%s", terminal_ ? "\r" : "", full, "##############################", width - full,
-               "..............................", static_cast<long long>(done_), static_cast<long long>(total_), rate(), unit_name_.c_str(), left, note.c_str(), terminal_ ? "" : "\n");
+  std::fprintf(stderr, "%s[%.*s%.*s] %lld/%lld  %.0f %s/s  %.0f s left  %s%s",
+               terminal_ ? "\r" : "", full, "##############################", width - full,
+               "..............................", static_cast<long long>(done_),
+               static_cast<long long>(total_), rate(), unit_name_.c_str(), left, note.c_str(),
+               terminal_ ? "" : "\n");
   std::fflush(stderr);
 }
 
 // Two rows of the picture to one line of half blocks would need colours; shades do without.
 std::string picture(const Tensor& t, Where where) {
   const Tensor p = t.squeeze({}, where);
-  if (p.ndim() != 2) throw ShapeError(cat("picture: a tensor of ", p.ndim(), " axes; give (H, W)", where.line ? " at " + where.text() : ""));
+  if (p.ndim() != 2)
+    throw ShapeError(cat("picture: a tensor of ", p.ndim(), " axes; give (H, W)",
+                         where.line ? " at " + where.text() : ""));
   const auto v = p.to_vector<float>(where);
   static constexpr std::string_view shades = " .:-=+*#%@";
   const auto width = static_cast<std::size_t>(p.size(1));

@@ -22,14 +22,20 @@ using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
 constexpr std::pair<std::string_view, DType> names[] = {
-    {"BOOL", DType::boolean}, {"U8", DType::uint8}, {"U16", DType::uint16}, {"U32", DType::uint32}, {"U64", DType::uint64},
-    {"I8", DType::int8}, {"I16", DType::int16}, {"I32", DType::int32}, {"I64", DType::int64}, {"F8_E4M3", DType::float8_e4m3},
-    {"F8_E5M2", DType::float8_e5m2}, {"F16", DType::float16}, {"BF16", DType::bfloat16}, {"F32", DType::float32}, {"F64", DType::float64}};
+    {"BOOL", DType::boolean},        {"U8", DType::uint8},
+    {"U16", DType::uint16},          {"U32", DType::uint32},
+    {"U64", DType::uint64},          {"I8", DType::int8},
+    {"I16", DType::int16},           {"I32", DType::int32},
+    {"I64", DType::int64},           {"F8_E4M3", DType::float8_e4m3},
+    {"F8_E5M2", DType::float8_e5m2}, {"F16", DType::float16},
+    {"BF16", DType::bfloat16},       {"F32", DType::float32},
+    {"F64", DType::float64}};
 
 std::string at_place(Where where) { return where.line ? " at " + where.text() : ""; }
 
 [[noreturn]] void refuse(const std::string& path, const std::string& what, Where where) {
-  throw FileError(cat("load: ", path, ": ", what, at_place(where), "; the file is damaged or no safetensors file"));
+  throw FileError(cat("load: ", path, ": ", what, at_place(where),
+                      "; the file is damaged or no safetensors file"));
 }
 
 // A tree of JSON that refuses a key given twice.
@@ -39,11 +45,13 @@ Json parsed(const std::string& text, const std::string& path, Where where) {
   const auto watch = [&](int, Json::parse_event_t event, Json& value) {
     if (event == Json::parse_event_t::object_start) keys.emplace_back();
     if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second) twice = value.get<std::string>();
+    if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second)
+      twice = value.get<std::string>();
     return true;
   };
   Json header = Json::parse(text, watch, false);
-  if (header.is_discarded() || !header.is_object()) refuse(path, "its header is no JSON object", where);
+  if (header.is_discarded() || !header.is_object())
+    refuse(path, "its header is no JSON object", where);
   if (!twice.empty()) refuse(path, cat("its header names '", twice, "' twice"), where);
   return header;
 }
@@ -56,9 +64,14 @@ struct Entry {
 };
 
 Entry entry(const std::string& name, const Json& j, const std::string& path, Where where) {
-  const auto bad = [&](const std::string& what) { refuse(path, cat("tensor '", name, "': ", what), where); };
-  if (!j.is_object() || !j.contains("dtype") || !j.contains("shape") || !j.contains("data_offsets")) bad("dtype, shape or data_offsets is missing");
-  if (!j["dtype"].is_string() || !j["shape"].is_array() || !j["data_offsets"].is_array() || j["data_offsets"].size() != 2) bad("its entry is odd");
+  const auto bad = [&](const std::string& what) {
+    refuse(path, cat("tensor '", name, "': ", what), where);
+  };
+  if (!j.is_object() || !j.contains("dtype") || !j.contains("shape") || !j.contains("data_offsets"))
+    bad("dtype, shape or data_offsets is missing");
+  if (!j["dtype"].is_string() || !j["shape"].is_array() || !j["data_offsets"].is_array() ||
+      j["data_offsets"].size() != 2)
+    bad("its entry is odd");
   Entry e{name, DType::float32, {}, 0, 0};
   const auto type = j["dtype"].get<std::string>();
   const auto known = std::ranges::find(names, type, &std::pair<std::string_view, DType>::first);
@@ -66,7 +79,8 @@ Entry entry(const std::string& name, const Json& j, const std::string& path, Whe
   e.dtype = known->second;
   std::uint64_t total = static_cast<std::uint64_t>(size_of(e.dtype));
   for (const Json& s : j["shape"]) {
-    if (!s.is_number_unsigned() || s.get<std::uint64_t>() > INT64_MAX) bad("a size is no number of 63 bits");
+    if (!s.is_number_unsigned() || s.get<std::uint64_t>() > INT64_MAX)
+      bad("a size is no number of 63 bits");
     e.shape.push_back(s.get<std::int64_t>());
     if (__builtin_mul_overflow(total, s.get<std::uint64_t>(), &total)) bad("its sizes overflow");
   }
@@ -74,7 +88,8 @@ Entry entry(const std::string& name, const Json& j, const std::string& path, Whe
     if (!o.is_number_unsigned()) bad("an offset is no number");
   e.begin = j["data_offsets"][0].get<std::uint64_t>();
   e.end = j["data_offsets"][1].get<std::uint64_t>();
-  if (e.end < e.begin || e.end - e.begin != total) bad(cat("its offsets hold ", e.end - e.begin, " bytes, its shape needs ", total));
+  if (e.end < e.begin || e.end - e.begin != total)
+    bad(cat("its offsets hold ", e.end - e.begin, " bytes, its shape needs ", total));
   return e;
 }
 
@@ -82,26 +97,35 @@ Entry entry(const std::string& name, const Json& j, const std::string& path, Whe
 
 std::map<std::string, Tensor> load(const std::string& path, Where where) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw FileError(cat("load: ", path, " cannot be opened", at_place(where), "; check the path"));
+  if (!file)
+    throw FileError(cat("load: ", path, " cannot be opened", at_place(where), "; check the path"));
   file.seekg(0, std::ios::end);
   const auto size = static_cast<std::uint64_t>(file.tellg());
   file.seekg(0);
   std::uint64_t header_size = 0;
-  if (size < 8 || !file.read(reinterpret_cast<char*>(&header_size), 8)) refuse(path, "it is shorter than a header", where);
-  if (header_size > size - 8 || header_size > (100u << 20)) refuse(path, cat("its header claims ", header_size, " bytes of ", size), where);
+  if (size < 8 || !file.read(reinterpret_cast<char*>(&header_size), 8))
+    refuse(path, "it is shorter than a header", where);
+  if (header_size > size - 8 || header_size > (100u << 20))
+    refuse(path, cat("its header claims ", header_size, " bytes of ", size), where);
   std::string text(header_size, ' ');
   file.read(text.data(), static_cast<std::streamsize>(header_size));
   const Json header = parsed(text, path, where);
   std::vector<Entry> entries;
   for (const auto& [name, j] : header.items())
     if (name != "__metadata__") entries.push_back(entry(name, j, path, where));
-  std::ranges::sort(entries, [](const Entry& a, const Entry& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
+  std::ranges::sort(entries, [](const Entry& a, const Entry& b) {
+    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+  });
   std::uint64_t at = 0;
   for (const Entry& e : entries) {
-    if (e.begin != at) refuse(path, cat("tensor '", e.name, "' begins at ", e.begin, ", the one before ends at ", at), where);
+    if (e.begin != at)
+      refuse(path,
+             cat("tensor '", e.name, "' begins at ", e.begin, ", the one before ends at ", at),
+             where);
     at = e.end;
   }
-  if (at != size - 8 - header_size) refuse(path, cat("its tensors need ", at, " bytes, it holds ", size - 8 - header_size), where);
+  if (at != size - 8 - header_size)
+    refuse(path, cat("its tensors need ", at, " bytes, it holds ", size - 8 - header_size), where);
   std::map<std::string, Tensor> out;
   for (const Entry& e : entries) {
     std::vector<std::byte> bytes(e.end - e.begin);
@@ -118,8 +142,11 @@ void save(const std::map<std::string, Tensor>& tensors, const std::string& path,
   std::vector<std::vector<std::byte>> parts;
   for (const auto& [name, t] : tensors) {
     parts.push_back(t.to_bytes(where));
-    const auto type = std::ranges::find(names, t.dtype(), &std::pair<std::string_view, DType>::second);
-    header[name] = {{"dtype", std::string(type->first)}, {"shape", t.shape()}, {"data_offsets", {at, at + parts.back().size()}}};
+    const auto type =
+        std::ranges::find(names, t.dtype(), &std::pair<std::string_view, DType>::second);
+    header[name] = {{"dtype", std::string(type->first)},
+                    {"shape", t.shape()},
+                    {"data_offsets", {at, at + parts.back().size()}}};
     at += parts.back().size();
   }
   std::string text = header.dump();
@@ -131,7 +158,8 @@ void save(const std::map<std::string, Tensor>& tensors, const std::string& path,
     const std::string why = std::strerror(errno);
     std::error_code ignored;
     fs::remove(beside, ignored);
-    throw FileError(cat("save: ", path, ": ", what, " failed (", why, ")", at_place(where), "; check the folder and the free space"));
+    throw FileError(cat("save: ", path, ": ", what, " failed (", why, ")", at_place(where),
+                        "; check the folder and the free space"));
   };
   const int fd = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) failed("making the file");

@@ -23,9 +23,7 @@ Bounds clipped(WideBounds b, DType t) {
   return {static_cast<std::int64_t>(b.lo), static_cast<std::int64_t>(b.hi)};
 }
 
-WideBounds hull(std::initializer_list<Wide> values) {
-  return {std::min(values), std::max(values)};
-}
+WideBounds hull(std::initializer_list<Wide> values) { return {std::min(values), std::max(values)}; }
 
 std::int64_t floor_div(std::int64_t a, std::int64_t b) {
   const std::int64_t q = a / b;
@@ -34,8 +32,8 @@ std::int64_t floor_div(std::int64_t a, std::int64_t b) {
 
 Bounds divided(const Expr& a, const Expr& b, DType t, bool floors) {
   if (b->lo <= 0 && b->hi >= 0) {  // by 0 gives 0; else |quotient| <= |a|
-    const Wide size = std::max(a->lo < 0 ? -Wide(a->lo) : Wide(a->lo),
-                               a->hi < 0 ? -Wide(a->hi) : Wide(a->hi));
+    const Wide size =
+        std::max(a->lo < 0 ? -Wide(a->lo) : Wide(a->lo), a->hi < 0 ? -Wide(a->hi) : Wide(a->hi));
     return clipped({-size - 1, size + 1}, t);
   }
   if (a->lo == least && b->lo <= -1) return whole(t);  // least / -1 wraps
@@ -78,7 +76,8 @@ Bounds of_shift(Op op, const Expr& a, const Expr& b, DType t) {
     return {std::min(a->lo >> b->lo, a->lo >> b->hi), std::max(a->hi >> b->lo, a->hi >> b->hi)};
   }
   const Wide least_factor = Wide(1) << b->lo, factor = Wide(1) << b->hi;
-  return clipped(hull({a->lo * least_factor, a->lo * factor, a->hi * least_factor, a->hi * factor}), t);
+  return clipped(hull({a->lo * least_factor, a->lo * factor, a->hi * least_factor, a->hi * factor}),
+                 t);
 }
 
 Bounds of_compare(Op op, const Expr& a, const Expr& b) {
@@ -118,11 +117,11 @@ Bounds bounds_of(Op op, DType t, std::span<const Expr> src, std::int64_t arg, st
     case Op::variable: return {arg, arg2};
     case Op::range: return {0, std::max<std::int64_t>(src[0]->hi, 1) - 1};
     case Op::neg: return clipped({-Wide(src[0]->hi), -Wide(src[0]->lo)}, t);
-    case Op::not_:
-      return t == DType::boolean ? Bounds{1 - src[0]->hi, 1 - src[0]->lo} : whole(t);
+    case Op::not_: return t == DType::boolean ? Bounds{1 - src[0]->hi, 1 - src[0]->lo} : whole(t);
     case Op::cast:
       if (!is_integral(src[0]->dtype) || src[0]->dtype == DType::uint64) return whole(t);
-      if (t == DType::boolean) return src[0]->lo > 0 || src[0]->hi < 0 ? Bounds{1, 1} : Bounds{0, 1};
+      if (t == DType::boolean)
+        return src[0]->lo > 0 || src[0]->hi < 0 ? Bounds{1, 1} : Bounds{0, 1};
       return clipped({src[0]->lo, src[0]->hi}, t);
     case Op::add: {
       WideBounds sum{0, 0};
@@ -134,22 +133,30 @@ Bounds bounds_of(Op op, DType t, std::span<const Expr> src, std::int64_t arg, st
     }
     case Op::mul:
       return clipped(hull({Wide(src[0]->lo) * src[1]->lo, Wide(src[0]->lo) * src[1]->hi,
-                           Wide(src[0]->hi) * src[1]->lo, Wide(src[0]->hi) * src[1]->hi}), t);
+                           Wide(src[0]->hi) * src[1]->lo, Wide(src[0]->hi) * src[1]->hi}),
+                     t);
     case Op::idiv: return divided(src[0], src[1], t, true);
     case Op::tdiv: return divided(src[0], src[1], t, false);
     case Op::mod: return remainder(src[0], src[1], t, true);
     case Op::tmod: return remainder(src[0], src[1], t, false);
     case Op::max: return {std::max(src[0]->lo, src[1]->lo), std::max(src[0]->hi, src[1]->hi)};
     case Op::min: return {std::min(src[0]->lo, src[1]->lo), std::min(src[0]->hi, src[1]->hi)};
-    case Op::and_: case Op::or_: case Op::xor_:
-      if (t == DType::boolean && op == Op::and_) return {src[0]->lo & src[1]->lo, src[0]->hi & src[1]->hi};
-      if (t == DType::boolean && op == Op::or_) return {src[0]->lo | src[1]->lo, src[0]->hi | src[1]->hi};
+    case Op::and_:
+    case Op::or_:
+    case Op::xor_:
+      if (t == DType::boolean && op == Op::and_)
+        return {src[0]->lo & src[1]->lo, src[0]->hi & src[1]->hi};
+      if (t == DType::boolean && op == Op::or_)
+        return {src[0]->lo | src[1]->lo, src[0]->hi | src[1]->hi};
       return of_bits(op, src[0], src[1], t);
-    case Op::shl: case Op::shr: return of_shift(op, src[0], src[1], t);
+    case Op::shl:
+    case Op::shr: return of_shift(op, src[0], src[1], t);
     case Op::where: return {std::min(src[1]->lo, src[2]->lo), std::max(src[1]->hi, src[2]->hi)};
-    case Op::reduce: case Op::scan: return of_reduce(static_cast<Op>(arg), src[0], t);
+    case Op::reduce:
+    case Op::scan: return of_reduce(static_cast<Op>(arg), src[0], t);
     case Op::stage: return {src[0]->lo, src[0]->hi};
-    case Op::stage_at: return {std::min<std::int64_t>(src[0]->lo, 0), std::max<std::int64_t>(src[0]->hi, 0)};
+    case Op::stage_at:
+      return {std::min<std::int64_t>(src[0]->lo, 0), std::max<std::int64_t>(src[0]->hi, 0)};
     default: return whole(t);
   }
 }

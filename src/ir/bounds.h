@@ -14,6 +14,6 @@ struct Bounds {
 };
 
 Bounds bounds_of(Op, DType, std::span<const Expr> src, std::int64_t arg, std::int64_t arg2);
-Bounds whole(DType);   // of the dtype; uint64 and float: see bounds.cpp
+Bounds whole(DType);  // of the dtype; uint64 and float: see bounds.cpp
 
 }  // namespace mote

@@ -30,8 +30,10 @@ Scalar divide_unsigned(Op op, DType t, std::uint64_t a, std::uint64_t b) {
 
 std::int64_t shift(Op op, DType t, std::int64_t a, std::int64_t by) {
   const bool out = by < 0 || by >= bits_of(t);
-  if (op == Op::shl) return out ? 0 : static_cast<std::int64_t>(static_cast<std::uint64_t>(a) << by);
-  if (t == DType::uint64) return out ? 0 : static_cast<std::int64_t>(static_cast<std::uint64_t>(a) >> by);
+  if (op == Op::shl)
+    return out ? 0 : static_cast<std::int64_t>(static_cast<std::uint64_t>(a) << by);
+  if (t == DType::uint64)
+    return out ? 0 : static_cast<std::int64_t>(static_cast<std::uint64_t>(a) >> by);
   return a >> (out ? 63 : by);
 }
 
@@ -46,7 +48,9 @@ Scalar integer_op(Op op, DType t, std::span<const Scalar> v) {
     case Op::idiv: return big ? divide_unsigned(op, t, ua, ub) : Scalar(t, floor_div(a, b));
     case Op::mod:
       if (big) return divide_unsigned(op, t, ua, ub);
-      return Scalar(t, b == 0 ? 0 : static_cast<std::int64_t>(ua - static_cast<std::uint64_t>(floor_div(a, b)) * ub));
+      return Scalar(t, b == 0 ? 0
+                              : static_cast<std::int64_t>(
+                                    ua - static_cast<std::uint64_t>(floor_div(a, b)) * ub));
     case Op::tdiv: return big ? divide_unsigned(op, t, ua, ub) : Scalar(t, trunc_div(a, b));
     case Op::tmod:
       if (big) return divide_unsigned(op, t, ua, ub);
@@ -56,10 +60,12 @@ Scalar integer_op(Op op, DType t, std::span<const Scalar> v) {
     case Op::and_: return Scalar(t, a & b);
     case Op::or_: return Scalar(t, a | b);
     case Op::xor_: return Scalar(t, a ^ b);
-    case Op::shl: case Op::shr: return Scalar(t, shift(op, t, a, b));
+    case Op::shl:
+    case Op::shr: return Scalar(t, shift(op, t, a, b));
     default: break;
   }
-  throw InternalError(cat("evaluate: ", std::string(name_of(op)), " is not for ", std::string(name_of(t))));
+  throw InternalError(
+      cat("evaluate: ", std::string(name_of(op)), " is not for ", std::string(name_of(t))));
 }
 
 double float_max(double a, double b) { return a > b || std::isnan(a) ? a : b; }
@@ -88,7 +94,8 @@ double float_op(Op op, std::span<const Scalar> v) {
 }
 
 bool compare(Op op, const Scalar& a, const Scalar& b) {
-  if (is_float(a.dtype)) return op == Op::lt ? a.as_double() < b.as_double() : a.as_double() == b.as_double();
+  if (is_float(a.dtype))
+    return op == Op::lt ? a.as_double() < b.as_double() : a.as_double() == b.as_double();
   if (a.dtype == DType::uint64) return op == Op::lt ? a.bits < b.bits : a.bits == b.bits;
   return op == Op::lt ? a.as_int() < b.as_int() : a.as_int() == b.as_int();
 }
@@ -107,7 +114,8 @@ Scalar evaluate(Op op, DType t, std::span<const Scalar> v) {
     case Op::where: return v[0].as_bool() ? v[1] : v[2];
     case Op::cast: return cast(v[0], t);
     case Op::bitcast: return bitcast(v[0], t);
-    case Op::lt: case Op::eq: return Scalar(DType::boolean, compare(op, v[0], v[1]));
+    case Op::lt:
+    case Op::eq: return Scalar(DType::boolean, compare(op, v[0], v[1]));
     case Op::add: return sum(t, v);
     default: return is_float(t) ? Scalar(t, float_op(op, v)) : integer_op(op, t, v);
   }
@@ -120,10 +128,13 @@ bool accumulates(Op op) {
 
 Scalar identity_of(Op op, DType t) {
   switch (op) {
-    case Op::add: case Op::or_: case Op::xor_: return Scalar(t, 0);
+    case Op::add:
+    case Op::or_:
+    case Op::xor_: return Scalar(t, 0);
     case Op::mul: return Scalar(t, 1);
     case Op::and_: return Scalar(t, std::int64_t{-1});
-    case Op::max: case Op::min: break;
+    case Op::max:
+    case Op::min: break;
     default: throw InternalError(cat("reduce: ", std::string(name_of(op)), " has no identity"));
   }
   const bool least = op == Op::max;
@@ -133,7 +144,8 @@ Scalar identity_of(Op op, DType t) {
   if (is_unsigned(t)) return Scalar(t, least ? std::int64_t{0} : std::int64_t{-1});
   const int shift = 64 - bits_of(t);
   return Scalar(t, (least ? std::numeric_limits<std::int64_t>::min()
-                          : std::numeric_limits<std::int64_t>::max()) >> shift);
+                          : std::numeric_limits<std::int64_t>::max()) >>
+                       shift);
 }
 
 }  // namespace mote

@@ -210,9 +210,19 @@ Expr intern(Op op, DType dtype, std::span<const Expr> src, std::int64_t arg, std
     depth = std::max(depth, src[i]->depth);
   }
   const Bounds bounds = bounds_of(op, dtype, src, arg, arg2);
-  Node* n = new (memory) Node{op, dtype, depth + 1, arg, arg2, permanent(text),
-                              {sources, src.size()}, hash, bounds.lo, bounds.hi,
-                              free_of(op, src, arg), {1}, nullptr};
+  Node* n = new (memory) Node{op,
+                              dtype,
+                              depth + 1,
+                              arg,
+                              arg2,
+                              permanent(text),
+                              {sources, src.size()},
+                              hash,
+                              bounds.lo,
+                              bounds.hi,
+                              free_of(op, src, arg),
+                              {1},
+                              nullptr};
   if (++shard.size > shard.buckets.size()) shard.grow();
   const Node*& head = shard.buckets[(hash >> 6) & (shard.buckets.size() - 1)];
   n->next = head;
@@ -241,7 +251,8 @@ Expr variable(std::string_view name, std::int64_t lo, std::int64_t hi) {
 }
 
 Expr range(int id, Expr extent) {
-  if (id < 0 || id >= RangeSet::capacity) throw InternalError(cat("range id ", id, " is not in 0..255"));
+  if (id < 0 || id >= RangeSet::capacity)
+    throw InternalError(cat("range id ", id, " is not in 0..255"));
   return intern(Op::range, DType::index, {extent}, id);
 }
 

@@ -36,8 +36,8 @@ struct RangeSet {
   void remove(int id) { words[id >> 6] &= ~(std::uint64_t{1} << (id & 63)); }
   bool empty() const { return !(words[0] | words[1] | words[2] | words[3]); }
   int count() const;
-  int highest() const;               // the greatest id, -1 when empty
-  std::vector<int> ids() const;      // ascending
+  int highest() const;           // the greatest id, -1 when empty
+  std::vector<int> ids() const;  // ascending
   bool contains(const RangeSet& other) const;
   bool intersects(const RangeSet& other) const;
   RangeSet& operator|=(const RangeSet& o);
@@ -79,14 +79,14 @@ struct Node {
   DType dtype;
   std::uint32_t depth;
   std::int64_t arg, arg2;
-  std::string_view text;          // names; lives as long as the process
+  std::string_view text;  // names; lives as long as the process
   std::span<const Expr> src;
-  std::uint64_t hash;             // structural: the same in every process
+  std::uint64_t hash;  // structural: the same in every process
   std::int64_t lo, hi;
   RangeSet free;
 
   mutable std::atomic<std::uint32_t> refs;
-  mutable const Node* next;       // in the intern table
+  mutable const Node* next;  // in the intern table
 };
 
 // The only way to make a node.
@@ -98,16 +98,16 @@ inline Expr intern(Op op, DType t, std::initializer_list<Expr> src, std::int64_t
 }
 // The same node with other sources; the node itself when they are the same.
 Expr with_sources(const Expr&, std::span<const Expr> src);
-std::int64_t live_nodes();        // nodes that exist, for leak tests
+std::int64_t live_nodes();  // nodes that exist, for leak tests
 
 // ---- leaves
 Expr constant(Scalar);
 inline Expr constant(DType t, double v) { return constant(Scalar(t, v)); }
 Expr index_constant(std::int64_t);
-Expr variable(std::string_view name, std::int64_t lo, std::int64_t hi);   // dtype index
+Expr variable(std::string_view name, std::int64_t lo, std::int64_t hi);  // dtype index
 Expr range(int id, Expr extent);                                         // dtype index
 Expr range(int id, std::int64_t extent);
-Expr hole(std::string_view name, DType = float32);  // in a rule: matches any expression
+Expr hole(std::string_view name, DType = float32);        // in a rule: matches any expression
 Expr const_hole(std::string_view name, DType = float32);  // matches only a constant
 bool is_hole(const Expr&);
 
@@ -117,9 +117,9 @@ Scalar scalar_of(const Expr& constant);
 
 // ---- elementwise; dtypes are checked (DTypeError is a fault of the caller: InternalError)
 Expr unary(Op, const Expr&);
-Expr binary(Op, const Expr&, const Expr&);       // equal dtypes; lt and eq give bool
+Expr binary(Op, const Expr&, const Expr&);  // equal dtypes; lt and eq give bool
 Expr where(const Expr& condition, const Expr& a, const Expr& b);
-Expr cast(const Expr&, DType);                   // itself when the dtype is the same
+Expr cast(const Expr&, DType);  // itself when the dtype is the same
 Expr bitcast(const Expr&, DType);
 Expr lt(const Expr&, const Expr&);
 Expr eq(const Expr&, const Expr&);
@@ -130,9 +130,9 @@ Expr max(const Expr&, const Expr&);
 Expr min(const Expr&, const Expr&);
 Expr operator-(const Expr&);
 Expr operator+(const Expr&, const Expr&);
-Expr operator-(const Expr&, const Expr&);        // a + -b
+Expr operator-(const Expr&, const Expr&);  // a + -b
 Expr operator*(const Expr&, const Expr&);
-Expr operator/(const Expr&, const Expr&);        // floats: div; integers: idiv
+Expr operator/(const Expr&, const Expr&);  // floats: div; integers: idiv
 // With a C++ number: the other side's dtype.
 template <class N>
 concept Number = std::is_arithmetic_v<N>;
@@ -154,7 +154,7 @@ Expr scan(Op, const Expr& body, const Expr& range, const Expr& at);
 // A table of the body over the ranges, computed once where its free ranges are bound.
 Expr stage(const Expr& body, std::span<const Expr> ranges);
 Expr stage_at(const Expr& stage, std::span<const Expr> indices);
-RangeSet bound_by(const Expr&);   // the ranges that a node binds in its first source
+RangeSet bound_by(const Expr&);  // the ranges that a node binds in its first source
 // The number of an argument, its dtype, and how many elements it has (the greatest number, where
 // that is symbolic): what the proofs of bounds start from.
 Expr slot(int number, DType, std::int64_t elements);
@@ -175,7 +175,7 @@ inline std::vector<Expr> topological(const Expr& root) { return topological({&ro
 
 // What an op starts from: 0 for add, 1 for mul, the least value for max, ..
 Scalar identity_of(Op, DType);
-bool accumulates(Op);             // add, mul, max, min, and, or, xor: what reduces and scans
+bool accumulates(Op);  // add, mul, max, min, and, or, xor: what reduces and scans
 // One elementwise op on values, exactly as docs/semantics.md says. `to` is the result's dtype.
 Scalar evaluate(Op, DType to, std::span<const Scalar>);
 

@@ -48,7 +48,8 @@ class Interpreter {
       throw InternalError(cat("interpret: index ", index, " is outside of the ", slot->arg2,
                               " elements of slot ", slot->arg));
     }
-    return static_cast<char*>(slots_[static_cast<std::size_t>(slot->arg)]) + index * size_of(slot->dtype);
+    return static_cast<char*>(slots_[static_cast<std::size_t>(slot->arg)]) +
+           index * size_of(slot->dtype);
   }
 
   void store_one(const Expr& s) {
@@ -121,7 +122,8 @@ class Interpreter {
     for (std::size_t i = 0; i < indices.size(); ++i) {
       const Expr& range = stage->src[i + 1];
       if (indices[i] < 0 || indices[i] >= value(range->src[0]).as_int())
-        throw InternalError(cat("interpret: ", indices[i], " is outside of a stage: ", short_text(e, 3)));
+        throw InternalError(
+            cat("interpret: ", indices[i], " is outside of a stage: ", short_text(e, 3)));
       environment_[static_cast<int>(range->arg)] = indices[i];
     }
     memo_.clear();

@@ -40,7 +40,8 @@ class Parser {
 
  private:
   [[noreturn]] void expected(const std::string& what) const {
-    throw ValueError(cat("parse: line ", line_, ": expected ", what, " at '", std::string(rest_.substr(0, 40)), "'"));
+    throw ValueError(cat("parse: line ", line_, ": expected ", what, " at '",
+                         std::string(rest_.substr(0, 40)), "'"));
   }
 
   std::string_view word() {
@@ -72,7 +73,8 @@ class Parser {
   }
 
   template <class F>
-  auto named(F find) {  // the error for an unknown name offers the nearest one; here it gets its line
+  auto named(
+      F find) {  // the error for an unknown name offers the nearest one; here it gets its line
     try {
       return find(word());
     } catch (const Error& e) {
@@ -84,7 +86,8 @@ class Parser {
     if (word() != "%" + std::to_string(nodes_.size())) expected(cat("%", nodes_.size()));
     if (word() != "=") expected("=");
     const Op op = named(op_named);
-    const DType dtype = named([](std::string_view w) { return w == "index" ? DType::index : dtype_named(w); });
+    const DType dtype =
+        named([](std::string_view w) { return w == "index" ? DType::index : dtype_named(w); });
     std::vector<Expr> src;
     std::int64_t args[2] = {0, 0};
     int count = 0;
@@ -118,13 +121,19 @@ class Parser {
   // Enough that no later code reads a source that is not there.
   void check(Op op, DType t, const std::vector<Expr>& src, std::int64_t arg) const {
     const int arity = arity_of(op);
-    if (arity >= 0 && static_cast<int>(src.size()) != arity) expected(cat(arity, " sources of ", std::string(name_of(op))));
-    const std::size_t least = op == Op::store ? 3 : op == Op::load || op == Op::add ? 2 : arity < 0 && op != Op::sink ? 1 : 0;
-    if (src.size() < least) expected(cat("at least ", least, " sources of ", std::string(name_of(op))));
+    if (arity >= 0 && static_cast<int>(src.size()) != arity)
+      expected(cat(arity, " sources of ", std::string(name_of(op))));
+    const std::size_t least = op == Op::store                   ? 3
+                              : op == Op::load || op == Op::add ? 2
+                              : arity < 0 && op != Op::sink     ? 1
+                                                                : 0;
+    if (src.size() < least)
+      expected(cat("at least ", least, " sources of ", std::string(name_of(op))));
     if (op == Op::range && (arg < 0 || arg >= RangeSet::capacity)) expected("a range id in 0..255");
     const bool holds_op = op == Op::reduce || op == Op::scan || op == Op::store;
     if (holds_op && (arg < 0 || arg >= op_count)) expected("an operation");
-    if (op == Op::constant && !is_canonical(t, arg)) expected(cat("a value of ", std::string(name_of(t))));
+    if (op == Op::constant && !is_canonical(t, arg))
+      expected(cat("a value of ", std::string(name_of(t))));
     for (std::size_t i = 1; i < src.size() && (op == Op::reduce || op == Op::stage); ++i)
       if (src[i]->op != Op::range) expected("a range");
     if (op == Op::scan && src[1]->op != Op::range) expected("a range");
@@ -155,7 +164,8 @@ std::string_view symbol(Op op) {
 }
 
 std::string head(const Expr& e) {
-  if (e->op == Op::reduce || e->op == Op::scan) return cat(std::string(name_of(e->op)), "_", std::string(name_of(static_cast<Op>(e->arg))));
+  if (e->op == Op::reduce || e->op == Op::scan)
+    return cat(std::string(name_of(e->op)), "_", std::string(name_of(static_cast<Op>(e->arg))));
   if (e->op == Op::cast) return std::string(name_of(e->dtype));
   return std::string(name_of(e->op));
 }

@@ -14,7 +14,7 @@
 namespace mote {
 
 std::string to_text(const Expr&);
-Expr parse(std::string_view text);         // ValueError names the line and what was expected
+Expr parse(std::string_view text);  // ValueError names the line and what was expected
 // Infix, cut where it gets deep: "(x * 1.0)", "r0*4 + r1".
 std::string short_text(const Expr&, int depth = 6);
 

@@ -41,7 +41,8 @@ class Rewriter {
     for (const Expr& s : frame.current->src) sources_.push_back(done_.at(s));
     const bool moved = !std::ranges::equal(frame.current->src, sources_);
     const Expr rebuilt = moved ? options_.rebuild(frame.current, sources_) : frame.current;
-    if (const auto at = done_.find(rebuilt); at != done_.end()) return finish(frame.original, Expr(at->second));
+    if (const auto at = done_.find(rebuilt); at != done_.end())
+      return finish(frame.original, Expr(at->second));
     if (moved && !rebuilt->src.empty() && !std::ranges::equal(rebuilt->src, sources_)) {
       stack_.back().current = rebuilt;  // rebuild made nodes of its own: look at them too
       return count("rebuild");
@@ -51,7 +52,8 @@ class Rewriter {
       done_.emplace(rebuilt, rebuilt);
       return finish(frame.original, rebuilt);
     }
-    if (const auto at = done_.find(next); at != done_.end()) return finish(frame.original, Expr(at->second));
+    if (const auto at = done_.find(next); at != done_.end())
+      return finish(frame.original, Expr(at->second));
     stack_.back().current = next;
   }
 
@@ -64,7 +66,9 @@ class Rewriter {
     for (const Rule* rule : rules_.for_op(e->op)) {
       Expr next = apply(*rule, e);
       if (!next || next == e) continue;
-      if (traced_) trace({6, "rewrite", rule->name, cat(std::string(rule->name), ": ", short_text(e), " -> ", short_text(next))});
+      if (traced_)
+        trace({6, "rewrite", rule->name,
+               cat(std::string(rule->name), ": ", short_text(e), " -> ", short_text(next))});
       count(rule->name);
       return next;
     }
@@ -87,7 +91,8 @@ class Rewriter {
     if (steps_ <= most_steps()) return;
     std::string names;
     for (std::string_view name : last_) names += cat(names.empty() ? "" : ", ", std::string(name));
-    throw InternalError(cat("rewrite: no end after ", steps_, " steps; the last rules applied are ", names));
+    throw InternalError(
+        cat("rewrite: no end after ", steps_, " steps; the last rules applied are ", names));
   }
 
   const RuleSet& rules_;
@@ -161,14 +166,16 @@ class Replacer {
   Expr made(const Expr& e, const RangeSet& bound, std::span<const Expr> src) {
     if (std::ranges::equal(e->src, src)) return e;
     if (bound.intersects(to_) && captures(e, bound, src[0]))
-      throw InternalError(cat("replace: a free range of a replacement would be bound by ", short_text(e, 3)));
+      throw InternalError(
+          cat("replace: a free range of a replacement would be bound by ", short_text(e, 3)));
     return rebuild_(e, src);
   }
 
   bool captures(const Expr& e, const RangeSet& bound, const Expr& body) const {
     if ((body->free - e->src[0]->free).intersects(bound)) return true;
     return std::ranges::any_of(replacements_, [&](const auto& r) {
-      return r.first->op == Op::range && e->free.intersects(names_of(r.first)) && r.second->free.intersects(bound);
+      return r.first->op == Op::range && e->free.intersects(names_of(r.first)) &&
+             r.second->free.intersects(bound);
     });
   }
 

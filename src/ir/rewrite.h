@@ -10,8 +10,8 @@ namespace mote {
 using Rebuild = std::function<Expr(const Expr&, std::span<const Expr> sources)>;
 
 struct RewriteOptions {
-  Rebuild rebuild = with_sources;         // how a node with new sources is made
-  std::int64_t most_steps = 0;            // 0: in proportion to the size of the graph
+  Rebuild rebuild = with_sources;  // how a node with new sources is made
+  std::int64_t most_steps = 0;     // 0: in proportion to the size of the graph
 };
 
 // Where no rule applies any more. Cyclic or endless rules throw InternalError that names the last

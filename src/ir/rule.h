@@ -22,17 +22,17 @@ namespace mote {
 class Match {
  public:
   explicit Match(Expr root) : root_(std::move(root)) {}
-  const Expr& root() const { return root_; }          // the matched node
+  const Expr& root() const { return root_; }  // the matched node
   const Expr& operator[](const Expr& hole) const;
   Scalar value(const Expr& hole) const { return scalar_of((*this)[hole]); }
-  bool bind(const Expr& hole, const Expr& e);         // false: bound to another node already
+  bool bind(const Expr& hole, const Expr& e);  // false: bound to another node already
 
  private:
   Expr root_;
   std::vector<std::pair<const Node*, Expr>> bound_;
 };
 
-using Action = std::function<Expr(const Match&)>;     // null: the rule does not apply after all
+using Action = std::function<Expr(const Match&)>;  // null: the rule does not apply after all
 using Guard = std::function<bool(const Match&)>;
 
 struct Rule {
@@ -46,21 +46,23 @@ class RuleSet {
  public:
   RuleSet(std::initializer_list<Rule> rules);
   explicit RuleSet(std::vector<Rule> rules);
-  RuleSet(const RuleSet& o) : RuleSet(o.rules_) {}    // by_op_ points into its own rules
+  RuleSet(const RuleSet& o) : RuleSet(o.rules_) {}  // by_op_ points into its own rules
   RuleSet(RuleSet&&) = default;
   RuleSet& operator=(const RuleSet&) = delete;
   const std::vector<Rule>& rules() const { return rules_; }
-  const std::vector<const Rule*>& for_op(Op op) const { return by_op_[static_cast<std::size_t>(op)]; }
+  const std::vector<const Rule*>& for_op(Op op) const {
+    return by_op_[static_cast<std::size_t>(op)];
+  }
   friend RuleSet operator|(const RuleSet& a, const RuleSet& b);
 
  private:
   std::vector<Rule> rules_;
-  std::vector<std::vector<const Rule*>> by_op_;       // in the order they were written
+  std::vector<std::vector<const Rule*>> by_op_;  // in the order they were written
 };
 
 bool match(const Expr& pattern, const Expr& e, Match& m);
 // The right side for a match; null where the rule does not apply.
 Expr apply(const Rule&, const Expr& e);
-std::string to_text(const Rule&);                     // "mul_one: (x * 1.0) -> x"
+std::string to_text(const Rule&);  // "mul_one: (x * 1.0) -> x"
 
 }  // namespace mote

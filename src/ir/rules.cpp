@@ -5,7 +5,8 @@
 namespace mote {
 namespace {
 
-const Expr x = hole("x"), y = hole("y"), c = hole("c", DType::boolean), d = hole("d", DType::boolean);
+const Expr x = hole("x"), y = hole("y"), c = hole("c", DType::boolean),
+           d = hole("d", DType::boolean);
 const Expr a = const_hole("a"), b = const_hole("b"), k = const_hole("k", DType::boolean);
 
 bool folds(DType t) { return t != DType::index; }  // index arithmetic has its own normal form
@@ -28,7 +29,10 @@ std::vector<Rule> folding() {
     if (!is_elementwise(op)) continue;
     const int arity = arity_of(op) < 0 ? 2 : arity_of(op);
     const Expr holes[] = {hole("p"), hole("q"), hole("r")};
-    rules.push_back({"fold_constants", intern(op, DType::float32, std::span<const Expr>(holes, static_cast<std::size_t>(arity))), fold});
+    rules.push_back(
+        {"fold_constants",
+         intern(op, DType::float32, std::span<const Expr>(holes, static_cast<std::size_t>(arity))),
+         fold});
   }
   return rules;
 }
@@ -36,11 +40,13 @@ std::vector<Rule> folding() {
 bool is_power_of_two(const Match& m) {
   int exponent;
   const double v = m.value(a).as_double();
-  return std::frexp(std::abs(v), &exponent) == 0.5 && std::abs(exponent) < 100 && bits_of(m.root()->dtype) >= 32;
+  return std::frexp(std::abs(v), &exponent) == 0.5 && std::abs(exponent) < 100 &&
+         bits_of(m.root()->dtype) >= 32;
 }
 
 bool integral(const Match& m) {
-  return (is_integer(m.root()->dtype) || m.root()->dtype == DType::boolean) && folds(m.root()->dtype);
+  return (is_integer(m.root()->dtype) || m.root()->dtype == DType::boolean) &&
+         folds(m.root()->dtype);
 }
 bool boolean_root(const Match& m) { return m.root()->dtype == DType::boolean; }
 
@@ -73,7 +79,8 @@ Expr cast_of_cast(const Match& m) {
   if (from->dtype == DType::index || !widens(from->dtype, inner->dtype)) return {};
   if (m.root()->dtype == DType::boolean && is_float(from->dtype)) return {};
   // An integer wraps where a float that does not fit becomes 0.
-  const bool through_float = is_float(inner->dtype) && is_integer(from->dtype) && is_integer(m.root()->dtype);
+  const bool through_float =
+      is_float(inner->dtype) && is_integer(from->dtype) && is_integer(m.root()->dtype);
   if (through_float && !widens(from->dtype, m.root()->dtype)) return {};
   return cast(from, m.root()->dtype);
 }

@@ -6,6 +6,6 @@
 namespace mote {
 
 const RuleSet& float_algebra();
-const RuleSet& integer_algebra();   // integers and bools that are data, not indices
+const RuleSet& integer_algebra();  // integers and bools that are data, not indices
 
 }  // namespace mote

@@ -17,18 +17,26 @@ std::string_view kind_name(Ins kind) {
 }
 
 std::string line(const Code& code, const Instruction& i, std::size_t number) {
-  std::string out = i.kind == Ins::store || i.kind == Ins::set || i.kind == Ins::end || i.kind == Ins::branch || i.kind == Ins::otherwise ? "" : cat("%", number, " = ");
-  out += i.kind == Ins::elementwise || i.kind == Ins::horizontal ? std::string(name_of(i.op)) : std::string(kind_name(i.kind));
+  std::string out = i.kind == Ins::store || i.kind == Ins::set || i.kind == Ins::end ||
+                            i.kind == Ins::branch || i.kind == Ins::otherwise
+                        ? ""
+                        : cat("%", number, " = ");
+  out += i.kind == Ins::elementwise || i.kind == Ins::horizontal ? std::string(name_of(i.op))
+                                                                 : std::string(kind_name(i.kind));
   if (i.kind == Ins::horizontal) out += " over lanes of";
   if (i.memory >= 0) out += " " + code.memories[static_cast<std::size_t>(i.memory)].name;
-  for (std::size_t a = 0; a < i.args.size(); ++a) out += cat(a == 0 && i.memory >= 0 ? "[%" : " %", i.args[a], a == 0 && i.memory >= 0 ? "]" : "");
+  for (std::size_t a = 0; a < i.args.size(); ++a)
+    out +=
+        cat(a == 0 && i.memory >= 0 ? "[%" : " %", i.args[a], a == 0 && i.memory >= 0 ? "]" : "");
   if (i.kind == Ins::constant) out += " " + i.imm.text();
   if (i.kind == Ins::extract || i.kind == Ins::variable) out += cat(" ", i.imm_int);
-  if (i.kind != Ins::end && i.kind != Ins::branch && i.kind != Ins::otherwise) out += cat(" : ", std::string(name_of(i.dtype)));
+  if (i.kind != Ins::end && i.kind != Ins::branch && i.kind != Ins::otherwise)
+    out += cat(" : ", std::string(name_of(i.dtype)));
   return i.lanes > 1 ? cat(out, " x", static_cast<int>(i.lanes)) : out;
 }
 
-[[noreturn]] void illegal(const Code& code, const Instruction& i, std::size_t number, const std::string& why) {
+[[noreturn]] void illegal(const Code& code, const Instruction& i, std::size_t number,
+                          const std::string& why) {
   throw InternalError(cat("verify: ", code.name, ": ", why, ": ", line(code, i, number)));
 }
 
@@ -70,17 +78,21 @@ Interval of_op(Op op, const Interval& a, const Interval& b) {
 
 class Verifier {
  public:
-  Verifier(const Code& code, const CodePhase& phase) : code_(code), phase_(phase), intervals_(phase.body.size()) {}
+  Verifier(const Code& code, const CodePhase& phase)
+      : code_(code), phase_(phase), intervals_(phase.body.size()) {}
 
   void run() {
     for (number_ = 0; number_ < phase_.body.size(); ++number_) check(phase_.body[number_]);
-    if (open_ != 0) throw InternalError(cat("verify: ", code_.name, ": ", open_, " loops or branches are not closed"));
+    if (open_ != 0)
+      throw InternalError(
+          cat("verify: ", code_.name, ": ", open_, " loops or branches are not closed"));
   }
 
  private:
   void check(const Instruction& i) {
     for (Value a : i.args)
-      if (a < 0 || static_cast<std::size_t>(a) >= number_) illegal(code_, i, number_, "it uses a value that is not made yet");
+      if (a < 0 || static_cast<std::size_t>(a) >= number_)
+        illegal(code_, i, number_, "it uses a value that is not made yet");
     Interval& mine = intervals_[number_];
     const auto arg = [&](std::size_t k) { return intervals_[static_cast<std::size_t>(i.args[k])]; };
     switch (i.kind) {
@@ -92,14 +104,23 @@ class Verifier {
         mine = {v->lo, v->hi};
         break;
       }
-      case Ins::loop: ++open_; mine = {arg(0).lo, std::max(arg(1).hi - 1, arg(0).lo)}; break;
-      case Ins::chunk: ++open_; mine = {0, std::max<std::int64_t>(phase_.tasks->hi - 1, 0)}; break;
+      case Ins::loop:
+        ++open_;
+        mine = {arg(0).lo, std::max(arg(1).hi - 1, arg(0).lo)};
+        break;
+      case Ins::chunk:
+        ++open_;
+        mine = {0, std::max<std::int64_t>(phase_.tasks->hi - 1, 0)};
+        break;
       case Ins::branch: ++open_; break;
       case Ins::end: --open_; break;
       case Ins::elementwise: elementwise(i, mine); break;
-      case Ins::load: case Ins::store: access(i); break;
-      case Ins::get: case Ins::set:
-        if (phase_.body[static_cast<std::size_t>(i.args[0])].kind != Ins::declare) illegal(code_, i, number_, "it names no variable");
+      case Ins::load:
+      case Ins::store: access(i); break;
+      case Ins::get:
+      case Ins::set:
+        if (phase_.body[static_cast<std::size_t>(i.args[0])].kind != Ins::declare)
+          illegal(code_, i, number_, "it names no variable");
         break;
       default: break;
     }
@@ -115,8 +136,10 @@ class Verifier {
     const auto arg = [&](std::size_t k) { return intervals_[static_cast<std::size_t>(i.args[k])]; };
     if (i.args.size() == 2) mine = of_op(i.op, arg(0), arg(1));
     if (i.op == Op::neg && arg(0).known()) mine = {-arg(0).hi, -arg(0).lo};
-    if (i.op == Op::cast && !is_float(phase_.body[static_cast<std::size_t>(i.args[0])].dtype)) mine = arg(0);
-    if (i.op == Op::where && arg(1).known() && arg(2).known()) mine = {std::min(arg(1).lo, arg(2).lo), std::max(arg(1).hi, arg(2).hi)};
+    if (i.op == Op::cast && !is_float(phase_.body[static_cast<std::size_t>(i.args[0])].dtype))
+      mine = arg(0);
+    if (i.op == Op::where && arg(1).known() && arg(2).known())
+      mine = {std::min(arg(1).lo, arg(2).lo), std::max(arg(1).hi, arg(2).hi)};
   }
 
   void access(const Instruction& i) {
@@ -126,8 +149,10 @@ class Verifier {
     const bool gated = i.kind == Ins::load && i.args.size() > 1;
     if (gated || in_branch()) return;  // the gate was proven where the AST was made
     if (!at.known() || at.lo < 0 || at.hi + i.lanes > m.elements) {
-      illegal(code_, i, number_, cat("an access of ", m.name, " (", m.elements, " elements) is not proven in bounds: the index reaches ",
-                                     at.known() && at.lo < 0 ? at.lo : at.hi + i.lanes - 1));
+      illegal(code_, i, number_,
+              cat("an access of ", m.name, " (", m.elements,
+                  " elements) is not proven in bounds: the index reaches ",
+                  at.known() && at.lo < 0 ? at.lo : at.hi + i.lanes - 1));
     }
   }
 
@@ -156,7 +181,9 @@ class Verifier {
 std::string to_text(const Code& code) {
   std::string out = code.name + "\n";
   for (const Memory& m : code.memories)
-    out += cat("  ", m.name, ": ", std::string(name_of(m.dtype)), " x ", m.elements, m.space == Space::slot ? cat(" slot ", m.number) : cat(" scratch at ", m.number), m.written ? " written" : "", "\n");
+    out += cat("  ", m.name, ": ", std::string(name_of(m.dtype)), " x ", m.elements,
+               m.space == Space::slot ? cat(" slot ", m.number) : cat(" scratch at ", m.number),
+               m.written ? " written" : "", "\n");
   for (const CodePhase& phase : code.phases) {
     out += cat("phase of ", phase.tasks->hi, " tasks, grain ", phase.grain, "\n");
     std::string indent = "  ";
@@ -164,7 +191,9 @@ std::string to_text(const Code& code) {
       const Instruction& i = phase.body[n];
       if (i.kind == Ins::end || i.kind == Ins::otherwise) indent.resize(indent.size() - 2);
       out += cat(indent, line(code, i, n), "\n");
-      if (i.kind == Ins::loop || i.kind == Ins::chunk || i.kind == Ins::branch || i.kind == Ins::otherwise) indent += "  ";
+      if (i.kind == Ins::loop || i.kind == Ins::chunk || i.kind == Ins::branch ||
+          i.kind == Ins::otherwise)
+        indent += "  ";
     }
   }
   return out;

@@ -24,15 +24,15 @@
 
 namespace mote {
 
-using Value = std::int32_t;             // the number of a value: the index of its instruction
+using Value = std::int32_t;  // the number of a value: the index of its instruction
 inline constexpr Value no_value = -1;
 
 enum class Ins : std::uint8_t {
-  constant,     // imm
-  variable,     // imm_int = number of the Variable; int64
-  loop,         // args: begin, end. The value is the counter. Ends at its `end`.
-  chunk,        // a loop over the tasks begin..end that the phase function was given; first in it
-  branch,       // args: condition (bool, 1 lane). Runs to its `otherwise` or `end`.
+  constant,  // imm
+  variable,  // imm_int = number of the Variable; int64
+  loop,      // args: begin, end. The value is the counter. Ends at its `end`.
+  chunk,     // a loop over the tasks begin..end that the phase function was given; first in it
+  branch,    // args: condition (bool, 1 lane). Runs to its `otherwise` or `end`.
   otherwise,
   end,
   elementwise,  // op, args. See the table below.
@@ -68,57 +68,57 @@ enum class Ins : std::uint8_t {
 //   bitcast
 
 enum class Space : std::uint8_t {
-  slot,      // an argument
-  shared,    // scratch that every task of the launch sees
-  scratch,   // scratch of one thread
+  slot,     // an argument
+  shared,   // scratch that every task of the launch sees
+  scratch,  // scratch of one thread
 };
 
 struct Memory {
   Space space = Space::slot;
   DType dtype = DType::float32;
-  std::int64_t number = 0;     // slot number, or the byte offset in its scratch (64-aligned)
-  std::int64_t elements = 0;   // upper bound of its size, for checks
+  std::int64_t number = 0;    // slot number, or the byte offset in its scratch (64-aligned)
+  std::int64_t elements = 0;  // upper bound of its size, for checks
   bool written = false;
-  std::string name;            // readable: "x0", "acc"
+  std::string name;  // readable: "x0", "acc"
 };
 
 struct Instruction {
   Ins kind;
-  Op op = Op::constant;              // of elementwise and horizontal
-  DType dtype = DType::float32;      // of the value (of store: of the stored value)
+  Op op = Op::constant;          // of elementwise and horizontal
+  DType dtype = DType::float32;  // of the value (of store: of the stored value)
   std::uint16_t lanes = 1;
   std::vector<Value> args;
-  std::vector<std::uint8_t> picks;   // of shuffle
-  Scalar imm;                        // of constant
+  std::vector<std::uint8_t> picks;  // of shuffle
+  Scalar imm;                       // of constant
   std::int64_t imm_int = 0;
-  int memory = -1;                   // of load, store, prefetch: into Code::memories
+  int memory = -1;  // of load, store, prefetch: into Code::memories
 };
 
 struct CodePhase {
-  std::vector<Instruction> body;     // values are numbered within a phase
-  Expr tasks;                        // iterations of its chunk loop, of Variables; 1 when it has none
-  std::int64_t grain = 1;            // chunks of at least so many tasks
+  std::vector<Instruction> body;  // values are numbered within a phase
+  Expr tasks;                     // iterations of its chunk loop, of Variables; 1 when it has none
+  std::int64_t grain = 1;         // chunks of at least so many tasks
 };
 
 struct Code {
-  std::string name;                  // readable, from the ops and sizes: "r_1024_1024_add"
+  std::string name;  // readable, from the ops and sizes: "r_1024_1024_add"
   std::vector<Memory> memories;
-  std::vector<Expr> variables;       // in the order of `Ins::variable` numbers
+  std::vector<Expr> variables;  // in the order of `Ins::variable` numbers
   std::vector<CodePhase> phases;
   int slots = 0;
   std::int64_t shared_bytes = 0;
   std::int64_t scratch_bytes = 0;
 };
 
-std::string to_text(const Code&);    // as above
+std::string to_text(const Code&);  // as above
 // Types, lanes, order of definition, nesting; each access in bounds by interval or gate. Throws
 // InternalError that names the instruction (and a witness).
 void verify(const Code&);
 // Runs it, one thread, chunks in the given order: the oracle of moves and renderers.
 struct RunOptions {
   std::vector<std::int64_t> variables;
-  std::int64_t chunk = 0;            // tasks a chunk; 0: all in one
-  bool shuffled = false;             // chunks out of order, some twice, scratch filled with NaN
+  std::int64_t chunk = 0;  // tasks a chunk; 0: all in one
+  bool shuffled = false;   // chunks out of order, some twice, scratch filled with NaN
   std::uint64_t seed = 0;
 };
 void interpret(const Code&, std::span<void* const> slots, const RunOptions& = {});

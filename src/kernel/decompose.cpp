@@ -49,7 +49,8 @@ Expr rounded(const Expr& x, DType t) {
   const Expr u = bitcast(x, DType::uint32);
   const Expr odd = op2(Op::and_, shifted(Op::shr, u, cut), constant(Scalar(DType::uint32, 1)));
   const Expr up = u + odd + constant(Scalar(DType::uint32, (std::int64_t{1} << (cut - 1)) - 1));
-  const Expr kept = op2(Op::and_, up, constant(Scalar(DType::uint32, ~((std::int64_t{1} << cut) - 1))));
+  const Expr kept =
+      op2(Op::and_, up, constant(Scalar(DType::uint32, ~((std::int64_t{1} << cut) - 1))));
   Expr y = bitcast(kept, DType::float32);
   const Expr nan = not_(eq(x, x));
   if (t == DType::bfloat16) return where(nan, x, y);
@@ -58,11 +59,13 @@ Expr rounded(const Expr& x, DType t) {
   const double unit = std::ldexp(1, 1 - f.bias - f.mantissa), least = std::ldexp(1, 1 - f.bias);
   const Expr size = where(lt(x, number(float32, 0)), -x, x);
   const Expr large = number(float32, unit * 12582912.0);  // 1.5 * 2^23 units
-  const Expr magnitude = where(lt(size, number(float32, least)), (size + large) + -large, where(lt(y, number(float32, 0)), -y, y));
+  const Expr magnitude = where(lt(size, number(float32, least)), (size + large) + -large,
+                               where(lt(y, number(float32, 0)), -y, y));
   const Expr over = lt(number(float32, f.greatest), magnitude);
   const Expr top = number(float32, f.has_infinity ? INFINITY : NAN);
   const Expr sign = op2(Op::and_, u, constant(Scalar(DType::uint32, std::int64_t{1} << 31)));
-  const Expr with_sign = bitcast(op2(Op::or_, bitcast(where(over, top, magnitude), DType::uint32), sign), DType::float32);
+  const Expr with_sign = bitcast(
+      op2(Op::or_, bitcast(where(over, top, magnitude), DType::uint32), sign), DType::float32);
   return where(nan, x, with_sign);
 }
 
@@ -74,13 +77,17 @@ Expr encoded(const Expr& x, DType t) {
   const int cut = 23 - f.mantissa;
   const auto c32 = [](std::int64_t v) { return constant(Scalar(DType::uint32, v)); };
   const Expr size = op2(Op::and_, u, c32(0x7fffffff));
-  const Expr normal = shifted(Op::shr, size, cut) + c32(-(std::int64_t{127 - f.bias} << f.mantissa));
+  const Expr normal =
+      shifted(Op::shr, size, cut) + c32(-(std::int64_t{127 - f.bias} << f.mantissa));
   const double unit = std::ldexp(1, 1 - f.bias - f.mantissa);
-  const Expr subnormal = cast(bitcast(size, DType::float32) * number(float32, 1 / unit), DType::uint32);
-  const Expr is_subnormal = lt(bitcast(size, DType::float32), number(float32, std::ldexp(1, 1 - f.bias)));
+  const Expr subnormal =
+      cast(bitcast(size, DType::float32) * number(float32, 1 / unit), DType::uint32);
+  const Expr is_subnormal =
+      lt(bitcast(size, DType::float32), number(float32, std::ldexp(1, 1 - f.bias)));
   const std::int64_t last = f.has_infinity ? 0x7c : 0x7f;
   Expr code = where(is_subnormal, where(is_subnormal, subnormal, c32(0)), normal);
-  if (f.has_infinity) code = where(eq(bitcast(size, DType::float32), number(float32, INFINITY)), c32(last), code);
+  if (f.has_infinity)
+    code = where(eq(bitcast(size, DType::float32), number(float32, INFINITY)), c32(last), code);
   code = where(not_(eq(x, x)), c32(f.has_infinity ? 0x7e : 0x7f), code);
   return cast(op2(Op::or_, code, op2(Op::and_, shifted(Op::shr, u, 24), c32(0x80))), DType::uint8);
 }
@@ -92,7 +99,8 @@ Expr decoded(const Expr& code, DType t) {
   const int cut = 23 - f.mantissa;
   const auto c32 = [](std::int64_t v) { return constant(Scalar(DType::uint32, v)); };
   const Expr size = op2(Op::and_, u, c32(0x7f));
-  const Expr normal = bitcast(shifted(Op::shl, size, cut) + c32(std::int64_t{127 - f.bias} << 23), DType::float32);
+  const Expr normal =
+      bitcast(shifted(Op::shl, size, cut) + c32(std::int64_t{127 - f.bias} << 23), DType::float32);
   const double unit = std::ldexp(1, 1 - f.bias - f.mantissa);
   const Expr subnormal = cast(cast(size, DType::int32), DType::float32) * number(float32, unit);
   Expr v = where(lt(size, c32(std::int64_t{1} << f.mantissa)), subnormal, normal);
@@ -112,7 +120,8 @@ Expr zero(const Expr& e) { return constant(Scalar(e->dtype, 0)); }
 
 // Division by a divisor that is never 0 and never -1 where the dividend is the least number.
 Expr divided(Op op, const Expr& a, const Expr& b) {
-  const bool may_be_zero = b->dtype == DType::uint64 ? !(is_constant(b) && b->arg != 0) : b->lo <= 0 && b->hi >= 0;
+  const bool may_be_zero =
+      b->dtype == DType::uint64 ? !(is_constant(b) && b->arg != 0) : b->lo <= 0 && b->hi >= 0;
   const std::int64_t least = is_signed(a->dtype) ? INT64_MIN >> (64 - bits_of(a->dtype)) : 0;
   const bool may_wrap = is_signed(a->dtype) && a->lo == least && b->lo <= -1 && b->hi >= -1;
   Expr bad = may_be_zero ? eq(b, zero(b)) : never();
@@ -130,7 +139,8 @@ Expr floor_divided(Op op, const Expr& a, const Expr& b) {
   const bool plain = !is_signed(a->dtype) || (a->lo >= 0 && b->lo >= 0);
   if (plain) return divided(op == Op::idiv ? Op::tdiv : Op::tmod, a, b);
   const Expr rest = divided(Op::tmod, a, b);
-  const Expr wrong = and_(not_(eq(rest, zero(rest))), op2(Op::xor_, lt(rest, zero(rest)), lt(b, zero(b))));
+  const Expr wrong =
+      and_(not_(eq(rest, zero(rest))), op2(Op::xor_, lt(rest, zero(rest)), lt(b, zero(b))));
   if (op == Op::mod) return where(wrong, rest + b, rest);
   const Expr quotient = divided(Op::tdiv, a, b);
   return where(wrong, quotient + constant(Scalar(a->dtype, std::int64_t{-1})), quotient);
@@ -141,11 +151,14 @@ Expr guarded_shift(Op op, const Expr& a, const Expr& by) {
   if (is_constant(by)) {
     const std::int64_t n = by->dtype == DType::uint64 && by->arg < 0 ? 64 : by->arg;
     if (n >= 0 && n < width) return op2(op, a, constant(Scalar(a->dtype, n)));
-    return op == Op::shr && is_signed(a->dtype) ? op2(op, a, constant(Scalar(a->dtype, width - 1))) : zero(a);
+    return op == Op::shr && is_signed(a->dtype) ? op2(op, a, constant(Scalar(a->dtype, width - 1)))
+                                                : zero(a);
   }
   const Expr wide = cast(by, is_unsigned(by->dtype) ? DType::uint64 : DType::int64);
   const auto limit = [&](std::int64_t v) { return constant(Scalar(wide->dtype, v)); };
-  const Expr inside = is_unsigned(by->dtype) ? lt(wide, limit(width)) : and_(not_(lt(wide, limit(0))), lt(wide, limit(width)));
+  const Expr inside = is_unsigned(by->dtype)
+                          ? lt(wide, limit(width))
+                          : and_(not_(lt(wide, limit(0))), lt(wide, limit(width)));
   const bool fills = op == Op::shr && is_signed(a->dtype);
   const Expr amount = cast(where(inside, wide, limit(fills ? width - 1 : 0)), a->dtype);
   const Expr shifted_value = op2(op, a, amount);
@@ -157,11 +170,13 @@ Expr guarded_shift(Op op, const Expr& a, const Expr& by) {
 // Toward zero; 8 and 16 bits wrap below 2^31; everything else that does not fit is 0.
 Expr float_to_integer(const Expr& x, DType t) {
   const DType through = bits_of(t) <= 16 ? DType::int32 : t;
-  const double limit = std::ldexp(1, is_unsigned(through) ? bits_of(through) : bits_of(through) - 1);
+  const double limit =
+      std::ldexp(1, is_unsigned(through) ? bits_of(through) : bits_of(through) - 1);
   const Expr whole = unary(Op::trunc, x);
   const Expr low = is_unsigned(through) ? number(x->dtype, 0) : number(x->dtype, -limit);
   Expr fits = and_(lt(whole, number(x->dtype, limit)), not_(lt(whole, low)));
-  if (bits_of(t) <= 16) fits = and_(lt(whole, number(x->dtype, 0x1p31)), lt(number(x->dtype, -0x1p31), whole));
+  if (bits_of(t) <= 16)
+    fits = and_(lt(whole, number(x->dtype, 0x1p31)), lt(number(x->dtype, -0x1p31), whole));
   const Expr safe = where(fits, whole, number(x->dtype, 0));
   return cast(cast(safe, through), t);
 }
@@ -169,7 +184,8 @@ Expr float_to_integer(const Expr& x, DType t) {
 Expr converted(const Expr& x, DType from, DType to) {
   if (to == DType::boolean) return not_(eq(x, zero(x)));
   if (is_float(from) && !is_float(to)) {
-    return to == DType::index ? cast(float_to_integer(x, DType::int64), to) : float_to_integer(x, to);
+    return to == DType::index ? cast(float_to_integer(x, DType::int64), to)
+                              : float_to_integer(x, to);
   }
   if (is_small_float(to)) {
     // A wide integer goes through float64, or it would be rounded twice.
@@ -183,9 +199,12 @@ Expr converted(const Expr& x, DType from, DType to) {
       const Expr back = cast(f, DType::float64);
       const Expr inexact = and_(not_(eq(back, d)), eq(f, f));
       const Expr u = bitcast(f, DType::uint32);
-      const Expr size_f = where(lt(back, number(float64, 0)), -back, back), size_d = where(lt(d, number(float64, 0)), -d, d);
-      const Expr down = where(lt(size_d, size_f), u + constant(Scalar(DType::uint32, std::int64_t{-1})), u);
-      y = bitcast(where(inexact, op2(Op::or_, down, constant(Scalar(DType::uint32, 1))), u), DType::float32);
+      const Expr size_f = where(lt(back, number(float64, 0)), -back, back),
+                 size_d = where(lt(d, number(float64, 0)), -d, d);
+      const Expr down =
+          where(lt(size_d, size_f), u + constant(Scalar(DType::uint32, std::int64_t{-1})), u);
+      y = bitcast(where(inexact, op2(Op::or_, down, constant(Scalar(DType::uint32, 1))), u),
+                  DType::float32);
     } else {
       y = cast(x, DType::float32);
     }
@@ -219,16 +238,21 @@ class Decomposer {
       case Op::store: return stored(e);
       case Op::cast: return converted(of(e->src[0]), e->src[0]->dtype, t);
       case Op::bitcast: return reinterpreted(e);
-      case Op::reduce: case Op::scan: {
+      case Op::reduce:
+      case Op::scan: {
         const Expr total = intern(e->op, computed(t), sources(e), e->arg);
         return is_small_float(t) && e->op == Op::reduce ? rounded(total, t) : total;
       }
-      case Op::stage: case Op::stage_at: return intern(e->op, computed(t), sources(e), e->arg, e->arg2);
+      case Op::stage:
+      case Op::stage_at: return intern(e->op, computed(t), sources(e), e->arg, e->arg2);
       default: break;
     }
     if (!is_elementwise(e->op)) return rebuild(e, sources(e));
     const Expr out = machine(e);
-    return is_small_float(t) && e->op != Op::where && e->op != Op::neg && e->op != Op::max && e->op != Op::min ? rounded(out, t) : out;
+    return is_small_float(t) && e->op != Op::where && e->op != Op::neg && e->op != Op::max &&
+                   e->op != Op::min
+               ? rounded(out, t)
+               : out;
   }
 
   std::vector<Expr> sources(const Expr& e) const {
@@ -250,7 +274,9 @@ class Decomposer {
     src[0] = slot_of(e->src[0]);
     const DType t = e->dtype;
     if (is_small_float(t)) {
-      if (static_cast<Op>(e->arg) != Op::store) throw InternalError("decompose: a scatter that accumulates small floats; cast them to float32 first");
+      if (static_cast<Op>(e->arg) != Op::store)
+        throw InternalError(
+            "decompose: a scatter that accumulates small floats; cast them to float32 first");
       src[2] = t == DType::float16 ? cast(src[2], DType::float16) : encoded(src[2], t);
     }
     return intern(Op::store, src[0]->dtype, src, e->arg);
@@ -259,32 +285,53 @@ class Decomposer {
   Expr reinterpreted(const Expr& e) {
     const DType from = e->src[0]->dtype, to = e->dtype;
     Expr x = of(e->src[0]);
-    if (is_small_float(from)) x = from == DType::float16 ? bitcast(cast(x, DType::float16), DType::uint16) : encoded(x, from);
+    if (is_small_float(from))
+      x = from == DType::float16 ? bitcast(cast(x, DType::float16), DType::uint16)
+                                 : encoded(x, from);
     if (!is_small_float(to)) return bitcast(x, to);
-    return to == DType::float16 ? cast(bitcast(x, DType::float16), DType::float32) : decoded(bitcast(x, small(to).storage), to);
+    return to == DType::float16 ? cast(bitcast(x, DType::float16), DType::float32)
+                                : decoded(bitcast(x, small(to).storage), to);
   }
 
   Expr machine(const Expr& e) {
     const std::vector<Expr> s = sources(e);
     switch (e->op) {
-      case Op::idiv: case Op::mod: return floor_divided(e->op, s[0], s[1]);
-      case Op::tdiv: case Op::tmod: return divided(e->op, s[0], s[1]);
-      case Op::shl: case Op::shr: return guarded_shift(e->op, s[0], s[1]);
-      case Op::exp: case Op::log: case Op::sin: case Op::cos: case Op::tanh: case Op::erf: return math_function(e->op, s[0]);
+      case Op::idiv:
+      case Op::mod: return floor_divided(e->op, s[0], s[1]);
+      case Op::tdiv:
+      case Op::tmod: return divided(e->op, s[0], s[1]);
+      case Op::shl:
+      case Op::shr: return guarded_shift(e->op, s[0], s[1]);
+      case Op::exp:
+      case Op::log:
+      case Op::sin:
+      case Op::cos:
+      case Op::tanh:
+      case Op::erf: return math_function(e->op, s[0]);
       case Op::lt:
         if (e->src[0]->dtype == DType::boolean) return and_(not_(s[0]), s[1]);
         return lt(s[0], s[1]);
       case Op::eq:
         if (e->src[0]->dtype == DType::boolean) return not_(op2(Op::xor_, s[0], s[1]));
         return eq(s[0], s[1]);
-      case Op::max: if (e->dtype == DType::boolean) return or_(s[0], s[1]); break;
-      case Op::min: if (e->dtype == DType::boolean) return and_(s[0], s[1]); break;
-      case Op::mul: if (e->dtype == DType::boolean) return and_(s[0], s[1]); break;
-      case Op::add: if (e->dtype == DType::boolean) return or_(s[0], s[1]); break;
+      case Op::max:
+        if (e->dtype == DType::boolean) return or_(s[0], s[1]);
+        break;
+      case Op::min:
+        if (e->dtype == DType::boolean) return and_(s[0], s[1]);
+        break;
+      case Op::mul:
+        if (e->dtype == DType::boolean) return and_(s[0], s[1]);
+        break;
+      case Op::add:
+        if (e->dtype == DType::boolean) return or_(s[0], s[1]);
+        break;
       default: break;
     }
-    if (e->dtype == DType::index || (!s.empty() && s[0]->dtype == DType::index)) return rebuild(e, s);
-    return intern(e->op, e->op == Op::lt || e->op == Op::eq ? DType::boolean : computed(e->dtype), s);
+    if (e->dtype == DType::index || (!s.empty() && s[0]->dtype == DType::index))
+      return rebuild(e, s);
+    return intern(e->op, e->op == Op::lt || e->op == Op::eq ? DType::boolean : computed(e->dtype),
+                  s);
   }
 
   std::unordered_map<Expr, Expr> done_;

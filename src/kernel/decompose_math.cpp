@@ -18,7 +18,8 @@ Expr horner(const Expr& x, const std::vector<double>& c) {
 
 // Nearest whole number, ties to even, for |x| below half of the magic number.
 Expr nearest_whole(const Expr& x) {
-  const double magic = x->dtype == DType::float32 ? 12582912.0 : 6755399441055744.0;  // 1.5 * 2^23, 2^52
+  const double magic =
+      x->dtype == DType::float32 ? 12582912.0 : 6755399441055744.0;  // 1.5 * 2^23, 2^52
   return (x + magic) - magic;
 }
 
@@ -26,7 +27,8 @@ Expr nearest_whole(const Expr& x) {
 Expr power_of_two(const Expr& n) {
   const bool narrow = n->dtype == DType::float32;
   const DType t = narrow ? DType::int32 : DType::int64;
-  const Expr shifted = binary(Op::shl, cast(n, t) + constant(Scalar(t, narrow ? 127 : 1023)), constant(Scalar(t, narrow ? 23 : 52)));
+  const Expr shifted = binary(Op::shl, cast(n, t) + constant(Scalar(t, narrow ? 127 : 1023)),
+                              constant(Scalar(t, narrow ? 23 : 52)));
   return bitcast(shifted, n->dtype);
 }
 
@@ -59,7 +61,8 @@ Reduced by_ln2(const Expr& x) {
 Expr exp_of(const Expr& x) {
   const bool narrow = x->dtype == DType::float32;
   const double low = narrow ? -104.5 : -746, high = narrow ? 89.5 : 710.5;
-  const Expr inside = where(lt(x, number(x, low)), number(x, low), where(lt(number(x, high), x), number(x, high), x));
+  const Expr inside = where(lt(x, number(x, low)), number(x, low),
+                            where(lt(number(x, high), x), number(x, high), x));
   const auto [n, r] = by_ln2(inside);
   const Expr p = horner(r, inverse_factorials(0, narrow ? 7 : 13));
   const Expr half = nearest_whole(n * 0.5);
@@ -88,7 +91,8 @@ Expr log_double(const Expr& x) {
   const Expr y = n * 0.6931471803691238164901733 - ((half - tail) - f);
   const Expr zero = eq(x, number(x, 0)), negative = lt(x, number(x, 0));
   const Expr infinite = eq(x, number(x, INFINITY));
-  return where(zero, number(x, -INFINITY), where(negative, number(x, NAN), where(infinite, x, where(eq(x, x), y, x))));
+  return where(zero, number(x, -INFINITY),
+               where(negative, number(x, NAN), where(infinite, x, where(eq(x, x), y, x))));
 }
 
 // x - k pi/2 with pi/2 in four parts of 23 bits: k times each of the first three is exact for
@@ -129,18 +133,23 @@ Expr tanh_double(const Expr& x) {
 // erfc(x) e^(x^2) on 1..6.5 (Chebyshev, error 1.5e-23: tools/fit_math.py).
 Expr erf_double(const Expr& x) {
   static const std::vector<double> fitted{
-      0.21080636406114358065, -0.3717367339489733533, 0.25171319321744924657, -0.12503305237882904292,
-      0.039922539075593722252, -0.0039937011658797064561, -0.0026423659648265190396, 0.00087591545086355455818,
-      0.00022838039458261519674, -0.00012887718348571848789, -0.000034182499439867017792, 0.000018614551581053911095,
-      7.5551588469244889014e-6, -2.2982277948135982861e-6, -1.8167154333163256965e-6, 7.4669474948137456045e-8,
-      3.8993896902776919539e-7, 8.9216347023571753665e-8, -6.0288141853803631065e-8, -3.9236561981445402227e-8,
-      3.0985367903234318893e-9, 8.781771752394932621e-9};
+      0.21080636406114358065,     -0.3717367339489733533,      0.25171319321744924657,
+      -0.12503305237882904292,    0.039922539075593722252,     -0.0039937011658797064561,
+      -0.0026423659648265190396,  0.00087591545086355455818,   0.00022838039458261519674,
+      -0.00012887718348571848789, -0.000034182499439867017792, 0.000018614551581053911095,
+      7.5551588469244889014e-6,   -2.2982277948135982861e-6,   -1.8167154333163256965e-6,
+      7.4669474948137456045e-8,   3.8993896902776919539e-7,    8.9216347023571753665e-8,
+      -6.0288141853803631065e-8,  -3.9236561981445402227e-8,   3.0985367903234318893e-9,
+      8.781771752394932621e-9};
   std::vector<double> taylor;
-  for (int k = 0; k <= 20; ++k) taylor.push_back((k % 2 ? -1 : 1) * 2 / std::sqrt(std::numbers::pi) / (std::tgamma(k + 1.0) * (2 * k + 1)));
+  for (int k = 0; k <= 20; ++k)
+    taylor.push_back((k % 2 ? -1 : 1) * 2 / std::sqrt(std::numbers::pi) /
+                     (std::tgamma(k + 1.0) * (2 * k + 1)));
   const Expr size = where(lt(x, number(x, 0)), -x, x);
   const Expr inside = where(lt(number(x, 6.5), size), number(x, 6.5), size);
   const Expr small = x * horner(x * x, taylor);
-  const Expr large = 1.0 - exp_of(-(inside * inside)) * horner((inside - 2.5) / (inside + 2.5), fitted);
+  const Expr large =
+      1.0 - exp_of(-(inside * inside)) * horner((inside - 2.5) / (inside + 2.5), fitted);
   const Expr signed_large = where(lt(x, number(x, 0)), -large, large);
   const Expr y = where(lt(size, number(x, 1)), small, signed_large);
   return where(eq(x, x), y, x);

@@ -21,12 +21,12 @@ namespace mote {
 
 struct LoopChoice {
   int unroll = 1;
-  int lanes = 1;        // 1, or a power of two
+  int lanes = 1;  // 1, or a power of two
 };
 
 // Stores over the same loops, outermost first.
 struct Nest {
-  std::vector<Expr> loops;   // ranges
+  std::vector<Expr> loops;  // ranges
   std::vector<Expr> stores;
 };
 
@@ -34,8 +34,8 @@ struct Kernel {
   std::string name;
   Expr sink;
   std::vector<Nest> nests;
-  std::unordered_map<Expr, LoopChoice> choices;   // by range; what is not there is serial
-  std::vector<std::string> words;                 // the moves so far, for MOTE_DEBUG=3
+  std::unordered_map<Expr, LoopChoice> choices;  // by range; what is not there is serial
+  std::vector<std::string> words;                // the moves so far, for MOTE_DEBUG=3
 };
 
 // The AST (Sink of Stores, Loads, Reduces, Scans, Stages) with nothing chosen: it runs as it is.

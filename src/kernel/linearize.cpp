@@ -23,7 +23,7 @@ namespace {
 // Ids of the loops that are opened, above those of any AST: by depth; then one for a block of a long
 // sum, and the lane.
 constexpr int first_counter = 192, block_id = 191, lane_id = RangeSet::capacity - 1;
-constexpr std::int64_t longest_chain = 128;   // additions of floats into one accumulator
+constexpr std::int64_t longest_chain = 128;  // additions of floats into one accumulator
 
 bool depends_on_lane(const Expr& e) { return e->free.has(lane_id); }
 
@@ -54,7 +54,8 @@ class Linearizer {
   void find_slots(const Expr& sink) {
     std::map<std::int64_t, Memory> slots;
     for (const Expr& e : topological(sink)) {
-      if (e->op == Op::slot) slots[e->arg] = {Space::slot, e->dtype, e->arg, e->arg2, false, cat("x", e->arg)};
+      if (e->op == Op::slot)
+        slots[e->arg] = {Space::slot, e->dtype, e->arg, e->arg2, false, cat("x", e->arg)};
       if (e->op == Op::variable) code_.variables.push_back(e);
     }
     for (const Expr& s : sink->src) slots[s->src[0]->arg].written = true;
@@ -67,7 +68,8 @@ class Linearizer {
 
   int new_scratch(DType t, std::int64_t elements) {
     const std::int64_t bytes = (elements * size_of(t) + 63) / 64 * 64;
-    code_.memories.push_back({Space::scratch, t, code_.scratch_bytes, elements, true, cat("t", code_.memories.size())});
+    code_.memories.push_back(
+        {Space::scratch, t, code_.scratch_bytes, elements, true, cat("t", code_.memories.size())});
     code_.scratch_bytes += bytes;
     return static_cast<int>(code_.memories.size()) - 1;
   }
@@ -75,10 +77,10 @@ class Linearizer {
   // ---- blocks
 
   struct Block {
-    std::vector<std::pair<Value, Instruction>> body;   // values by a number of their own
+    std::vector<std::pair<Value, Instruction>> body;  // values by a number of their own
     int serial;
-    Expr counter;                                      // of its loop
-    std::vector<Expr> known;                           // memo entries that die with it
+    Expr counter;             // of its loop
+    std::vector<Expr> known;  // memo entries that die with it
     std::vector<std::pair<Value, Instruction>> opening;
   };
   struct Known {
@@ -127,7 +129,8 @@ class Linearizer {
     const auto at = memo_.find(e);
     if (at == memo_.end()) return nullptr;
     for (const Known& k : at->second)
-      if (k.depth <= depth() && blocks_[static_cast<std::size_t>(k.depth)].serial == k.serial) return &k;
+      if (k.depth <= depth() && blocks_[static_cast<std::size_t>(k.depth)].serial == k.serial)
+        return &k;
     return nullptr;
   }
 
@@ -154,7 +157,8 @@ class Linearizer {
   // Runs f as if only the blocks down to `at_depth` were open.
   template <class F>
   void outside(int at_depth, F f) {
-    std::vector<Block> parked(std::make_move_iterator(blocks_.begin() + at_depth + 1), std::make_move_iterator(blocks_.end()));
+    std::vector<Block> parked(std::make_move_iterator(blocks_.begin() + at_depth + 1),
+                              std::make_move_iterator(blocks_.end()));
     blocks_.resize(static_cast<std::size_t>(at_depth) + 1);
     f();
     for (Block& b : parked) blocks_.push_back(std::move(b));
@@ -164,7 +168,8 @@ class Linearizer {
 
   template <class Extent>
   Expr counter_of(const Extent& extent) const {
-    if (first_counter + depth() + 1 >= lane_id) throw InternalError("linearize: loops are nested too deeply");
+    if (first_counter + depth() + 1 >= lane_id)
+      throw InternalError("linearize: loops are nested too deeply");
     return range(first_counter + depth() + 1, extent);
   }
 
@@ -175,9 +180,7 @@ class Linearizer {
 
   using Body = std::function<void(const std::vector<Expr>& values, int lanes)>;
 
-  Value constant_index(std::int64_t v) {
-    return emit(index_constant(v));
-  }
+  Value constant_index(std::int64_t v) { return emit(index_constant(v)); }
 
   // Runs `body` for begin + step * (0..trips-1); `values` are the range's values in each copy.
   void run_loop(std::int64_t begin, std::int64_t trips, int unroll, int lanes, const Body& body) {
@@ -185,7 +188,8 @@ class Linearizer {
     const Expr lane = range(lane_id, lanes);
     const auto copies = [&](const Int& base) {
       std::vector<Expr> values;
-      for (int u = 0; u < unroll; ++u) values.push_back((base + u * lanes + (lanes > 1 ? Int(lane) : Int(0))).expr());
+      for (int u = 0; u < unroll; ++u)
+        values.push_back((base + u * lanes + (lanes > 1 ? Int(lane) : Int(0))).expr());
       return values;
     };
     if (trips <= 0) return;
@@ -271,7 +275,9 @@ class Linearizer {
       const Int counter(blocks_.back().counter);
       std::vector<Expr> values;
       for (int u = 0; u < c.unroll; ++u)
-        values.push_back((counter * step + u * c.lanes + (c.lanes > 1 ? Int(range(lane_id, c.lanes)) : Int(0))).expr());
+        values.push_back(
+            (counter * step + u * c.lanes + (c.lanes > 1 ? Int(range(lane_id, c.lanes)) : Int(0)))
+                .expr());
       loops(nest, 1, substituted(stores, outer, values));
       close_block();
     }
@@ -287,7 +293,9 @@ class Linearizer {
       next_value_ = 0;
       open_block({}, {});
     }
-    const Body body = [&](const std::vector<Expr>& values, int) { loops(nest, 1, substituted(stores, outer, values)); };
+    const Body body = [&](const std::vector<Expr>& values, int) {
+      loops(nest, 1, substituted(stores, outer, values));
+    };
     std::int64_t done = whole * step;
     if (c.lanes > 1) {
       run_loop(done, (n - done) / c.lanes, 1, c.lanes, body);
@@ -299,9 +307,11 @@ class Linearizer {
   }
 
   // Tasks that are worth a claim: some ten thousand operations.
-  static std::int64_t grain_for(const Nest& nest, const std::vector<Expr>& stores, std::int64_t step) {
+  static std::int64_t grain_for(const Nest& nest, const std::vector<Expr>& stores,
+                                std::int64_t step) {
     double work = static_cast<double>(step), reduced = 1;
-    for (std::size_t i = 1; i < nest.loops.size(); ++i) work *= static_cast<double>(nest.loops[i]->src[0]->hi);
+    for (std::size_t i = 1; i < nest.loops.size(); ++i)
+      work *= static_cast<double>(nest.loops[i]->src[0]->hi);
     for (const Expr& e : topological(stores)) {
       if (e->op != Op::reduce) continue;
       double n = 1;
@@ -322,7 +332,8 @@ class Linearizer {
     remember(counter, v, depth());
   }
 
-  static std::vector<Expr> substituted(const std::vector<Expr>& stores, const Expr& r, const std::vector<Expr>& values) {
+  static std::vector<Expr> substituted(const std::vector<Expr>& stores, const Expr& r,
+                                       const std::vector<Expr>& values) {
     std::vector<Expr> out;
     for (const Expr& s : stores)
       for (const Expr& v : values) out.push_back(substitute(s, {{r, v}}));
@@ -369,7 +380,9 @@ class Linearizer {
     if (lanes == 1) return put_store(memory, emit(s->src[1]), v, s->src[0]->dtype, 1);
     const auto parts = affine_in_lane(s->src[1], lanes);
     if (parts && parts->second == 1) {
-      return put_store(memory, emit(parts->first), depends_on_lane(s->src[2]) ? v : broadcast(v, s->src[0]->dtype, lanes), s->src[0]->dtype, lanes);
+      return put_store(memory, emit(parts->first),
+                       depends_on_lane(s->src[2]) ? v : broadcast(v, s->src[0]->dtype, lanes),
+                       s->src[0]->dtype, lanes);
     }
     write_lanes(s, v);
   }
@@ -379,7 +392,8 @@ class Linearizer {
     for (int l = 0; l < lanes; ++l) {
       const Bindings lane{{range(lane_id, lanes), index_constant(l)}};
       const Expr one = store(s->src[0], substitute(s->src[1], lane), s->src[2]);
-      const Value scalar = depends_on_lane(s->src[2]) ? extract(v, s->src[2]->dtype, l, depth()) : v;
+      const Value scalar =
+          depends_on_lane(s->src[2]) ? extract(v, s->src[2]->dtype, l, depth()) : v;
       const Expr gate = s->src.size() > 3 ? substitute(s->src[3], lane) : always();
       if (gate == never()) continue;
       if (gate != always()) {
@@ -414,7 +428,8 @@ class Linearizer {
       if (e->op == Op::load) data |= e->free;
     const Expr scanned = s->src[2]->op == Op::scan ? s->src[2]->src[2] : Expr();
     for (const Expr& l : nest.loops) {
-      const bool free = s->src[1]->free.has(static_cast<int>(l->arg)) && !data.has(static_cast<int>(l->arg)) && l != scanned;
+      const bool free = s->src[1]->free.has(static_cast<int>(l->arg)) &&
+                        !data.has(static_cast<int>(l->arg)) && l != scanned;
       (free ? parallel : serial).push_back(l);
     }
     const bool dealt = !parallel.empty();
@@ -423,7 +438,8 @@ class Linearizer {
     ordered_loops(order, 0, s, dealt, out);
   }
 
-  void ordered_loops(const std::vector<Expr>& order, std::size_t level, const Expr& s, bool dealt, CodePhase& out) {
+  void ordered_loops(const std::vector<Expr>& order, std::size_t level, const Expr& s, bool dealt,
+                     CodePhase& out) {
     if (level == order.size()) return accumulate_leaf(s);
     const Expr& r = order[level];
     if (dealt) open_chunk(r->src[0], out);
@@ -461,7 +477,8 @@ class Linearizer {
     load.dtype = s->src[0]->dtype;
     load.args = {index};
     const Value old = put(std::move(load), depth());
-    put_store(memory, index, elementwise(op, s->src[0]->dtype, {old, v}, 1, depth()), s->src[0]->dtype, 1);
+    put_store(memory, index, elementwise(op, s->src[0]->dtype, {old, v}, 1, depth()),
+              s->src[0]->dtype, 1);
     if (gated) close_block();
   }
 
@@ -469,13 +486,16 @@ class Linearizer {
   void scan_loop(const Expr& r, const Expr& s) {
     const Expr& scan = s->src[2];
     const Op op = static_cast<Op>(scan->arg);
-    const Value acc = declare(emit(constant(identity_of(op, scan->dtype))), scan->dtype, 1, depth());
+    const Value acc =
+        declare(emit(constant(identity_of(op, scan->dtype))), scan->dtype, 1, depth());
     for_range(r->src[0], {}, [&](const std::vector<Expr>& v, int) {
       const Expr body = substitute(scan->src[0], {{scan->src[1], v[0]}});
       prepare({body});
-      const Value next = elementwise(op, scan->dtype, {get(acc, scan->dtype, 1), emit(body)}, 1, depth());
+      const Value next =
+          elementwise(op, scan->dtype, {get(acc, scan->dtype, 1), emit(body)}, 1, depth());
       set(acc, next, scan->dtype, 1);
-      put_store(memory_of_slot_.at(s->src[0]->arg), emit(substitute(s->src[1], {{r, v[0]}})), next, s->src[0]->dtype, 1);
+      put_store(memory_of_slot_.at(s->src[0]->arg), emit(substitute(s->src[1], {{r, v[0]}})), next,
+                s->src[0]->dtype, 1);
     });
   }
 
@@ -514,7 +534,8 @@ class Linearizer {
     for (const Expr& e : binders) {
       bool joined = false;
       for (auto& g : groups) {
-        if (e->op != Op::reduce || g[0]->op != Op::reduce || depth_of(g[0]) != depth_of(e)) continue;
+        if (e->op != Op::reduce || g[0]->op != Op::reduce || depth_of(g[0]) != depth_of(e))
+          continue;
         if (!std::ranges::equal(e->src.subspan(1), g[0]->src.subspan(1))) continue;
         g.push_back(e);
         joined = true;
@@ -547,8 +568,8 @@ class Linearizer {
 
   // The totals over ranges[level..]. Long sums get an accumulator for each level, so no chain of
   // additions is long.
-  std::vector<Value> reduce_loops(const std::vector<Expr>& group, const std::vector<Expr>& ranges, std::size_t level,
-                                  const std::vector<Expr>& bodies) {
+  std::vector<Value> reduce_loops(const std::vector<Expr>& group, const std::vector<Expr>& ranges,
+                                  std::size_t level, const std::vector<Expr>& bodies) {
     const Expr& r = ranges[level];
     LoopChoice c = choice_of(r);
     const bool vectors = std::ranges::any_of(bodies, depends_on_lane);
@@ -557,37 +578,46 @@ class Linearizer {
     const bool innermost = level + 1 == ranges.size();
     if (!innermost) c = {};
     const std::int64_t n = is_constant(r->src[0]) ? r->src[0]->arg : r->src[0]->hi;
-    const bool split = innermost && is_float(group[0]->dtype) && is_constant(r->src[0]) && n / (std::int64_t{c.unroll} * c.lanes) > longest_chain;
+    const bool split = innermost && is_float(group[0]->dtype) && is_constant(r->src[0]) &&
+                       n / (std::int64_t{c.unroll} * c.lanes) > longest_chain;
     if (split) return split_reduce(group, r, c, bodies);
     return plain_reduce(group, ranges, level, bodies, c, r->src[0]);
   }
 
   // Blocks of at most `longest_chain` steps, each summed by itself.
-  std::vector<Value> split_reduce(const std::vector<Expr>& group, const Expr& r, LoopChoice c, const std::vector<Expr>& bodies) {
-    const std::int64_t block = longest_chain * c.unroll * c.lanes, n = r->src[0]->arg, blocks = n / block;
+  std::vector<Value> split_reduce(const std::vector<Expr>& group, const Expr& r, LoopChoice c,
+                                  const std::vector<Expr>& bodies) {
+    const std::int64_t block = longest_chain * c.unroll * c.lanes, n = r->src[0]->arg,
+                       blocks = n / block;
     auto accumulators = declare_all(group, bodies, 1);
     const Expr inner = range(block_id, block);
     run_loop(0, blocks, 1, 1, [&](const std::vector<Expr>& v, int) {
       std::vector<Expr> inside;
-      for (const Expr& b : bodies) inside.push_back(substitute(b, {{r, (Int(v[0]) * block + Int(inner)).expr()}}));
+      for (const Expr& b : bodies)
+        inside.push_back(substitute(b, {{r, (Int(v[0]) * block + Int(inner)).expr()}}));
       combine(accumulators, plain_reduce(group, {inner}, 0, inside, c, inner->src[0]));
     });
     if (blocks * block < n) {
       const Expr rest = range(block_id, n - blocks * block);
       std::vector<Expr> inside;
-      for (const Expr& b : bodies) inside.push_back(substitute(b, {{r, (Int(rest) + blocks * block).expr()}}));
+      for (const Expr& b : bodies)
+        inside.push_back(substitute(b, {{r, (Int(rest) + blocks * block).expr()}}));
       combine(accumulators, plain_reduce(group, {rest}, 0, inside, c, rest->src[0]));
     }
     return results(accumulators);
   }
 
-  std::vector<Accumulator> declare_all(const std::vector<Expr>& group, const std::vector<Expr>& bodies, int lanes) {
+  std::vector<Accumulator> declare_all(const std::vector<Expr>& group,
+                                       const std::vector<Expr>& bodies, int lanes) {
     std::vector<Accumulator> out;
     for (std::size_t i = 0; i < group.size(); ++i) {
       const Op op = static_cast<Op>(group[i]->arg);
       const int wide = depends_on_lane(bodies[i]) ? lanes_of(bodies[i]) : lanes;
       const Value zero = emit(constant(identity_of(op, group[i]->dtype)));
-      out.push_back({group[i], op, declare(wide > 1 ? broadcast(zero, group[i]->dtype, wide) : zero, group[i]->dtype, wide, depth()), wide});
+      out.push_back({group[i], op,
+                     declare(wide > 1 ? broadcast(zero, group[i]->dtype, wide) : zero,
+                             group[i]->dtype, wide, depth()),
+                     wide});
     }
     return out;
   }
@@ -596,18 +626,22 @@ class Linearizer {
     for (std::size_t i = 0; i < accumulators.size(); ++i) {
       const Accumulator& a = accumulators[i];
       const DType t = a.reduce->dtype;
-      set(a.variable, elementwise(a.op, t, {get(a.variable, t, a.lanes), values[i]}, a.lanes, depth()), t, a.lanes);
+      set(a.variable,
+          elementwise(a.op, t, {get(a.variable, t, a.lanes), values[i]}, a.lanes, depth()), t,
+          a.lanes);
     }
   }
 
   std::vector<Value> results(const std::vector<Accumulator>& accumulators) {
     std::vector<Value> out;
-    for (const Accumulator& a : accumulators) out.push_back(get(a.variable, a.reduce->dtype, a.lanes));
+    for (const Accumulator& a : accumulators)
+      out.push_back(get(a.variable, a.reduce->dtype, a.lanes));
     return out;
   }
 
-  std::vector<Value> plain_reduce(const std::vector<Expr>& group, const std::vector<Expr>& ranges, std::size_t level,
-                                  const std::vector<Expr>& bodies, LoopChoice c, const Expr& extent) {
+  std::vector<Value> plain_reduce(const std::vector<Expr>& group, const std::vector<Expr>& ranges,
+                                  std::size_t level, const std::vector<Expr>& bodies, LoopChoice c,
+                                  const Expr& extent) {
     const Expr r = ranges[level];
     const bool innermost = level + 1 == ranges.size();
     const auto scalar = declare_all(group, bodies, 1);
@@ -620,25 +654,33 @@ class Linearizer {
     if (many) {
       for (int u = 0; u < c.unroll; ++u) copies.push_back(declare_all(group, bodies, c.lanes));
       run_loop(0, trips, c.unroll, c.lanes, [&](const std::vector<Expr>& v, int) {
-        for (std::size_t u = 0; u < v.size(); ++u) combine(copies[u], inner_values(group, ranges, level, bodies, r, v[u]));
+        for (std::size_t u = 0; u < v.size(); ++u)
+          combine(copies[u], inner_values(group, ranges, level, bodies, r, v[u]));
       });
       for (std::size_t u = 1; u < copies.size(); ++u) combine(copies[0], results(copies[u]));
       std::vector<Value> sums = results(copies[0]);
       if (lanes)
-        for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = horizontal(copies[0][i].op, sums[i], group[i]->dtype, copies[0][i].lanes, scalar[i].lanes);
+        for (std::size_t i = 0; i < sums.size(); ++i)
+          sums[i] = horizontal(copies[0][i].op, sums[i], group[i]->dtype, copies[0][i].lanes,
+                               scalar[i].lanes);
       combine(scalar, sums);
     }
     if (!is_constant(extent)) {
-      for_range(extent, {}, [&](const std::vector<Expr>& v, int) { combine(scalar, inner_values(group, ranges, level, bodies, r, v[0])); });
+      for_range(extent, {}, [&](const std::vector<Expr>& v, int) {
+        combine(scalar, inner_values(group, ranges, level, bodies, r, v[0]));
+      });
       return results(scalar);
     }
     const std::int64_t begin = many ? trips * step : 0;
-    run_loop(begin, n - begin, 1, 1, [&](const std::vector<Expr>& v, int) { combine(scalar, inner_values(group, ranges, level, bodies, r, v[0])); });
+    run_loop(begin, n - begin, 1, 1, [&](const std::vector<Expr>& v, int) {
+      combine(scalar, inner_values(group, ranges, level, bodies, r, v[0]));
+    });
     return results(scalar);
   }
 
-  std::vector<Value> inner_values(const std::vector<Expr>& group, const std::vector<Expr>& ranges, std::size_t level,
-                                  const std::vector<Expr>& bodies, const Expr& r, const Expr& v) {
+  std::vector<Value> inner_values(const std::vector<Expr>& group, const std::vector<Expr>& ranges,
+                                  std::size_t level, const std::vector<Expr>& bodies, const Expr& r,
+                                  const Expr& v) {
     std::vector<Expr> inside;
     for (const Expr& b : bodies) inside.push_back(substitute(b, {{r, v}}));
     if (level + 1 < ranges.size()) {
@@ -655,7 +697,8 @@ class Linearizer {
     // A value that does not vary by lane counts once a lane.
     for (std::size_t i = 0; i < inside.size(); ++i) {
       const int want = lanes_of(v);
-      if (want > 1 && !depends_on_lane(inside[i])) values[i] = broadcast(values[i], inside[i]->dtype, want);
+      if (want > 1 && !depends_on_lane(inside[i]))
+        values[i] = broadcast(values[i], inside[i]->dtype, want);
     }
     return values;
   }
@@ -673,7 +716,8 @@ class Linearizer {
     });
   }
 
-  void fill_copies(const Expr& stage, std::size_t axis, const std::vector<Expr>& bodies, const std::vector<Int>& flats, int memory) {
+  void fill_copies(const Expr& stage, std::size_t axis, const std::vector<Expr>& bodies,
+                   const std::vector<Int>& flats, int memory) {
     if (axis == stage->src.size()) {
       prepare(bodies);
       std::vector<Value> values;
@@ -685,7 +729,10 @@ class Linearizer {
           put_store(memory, emit(index), values[i], stage->dtype, 1);
         } else {
           const auto parts = affine_in_lane(index, lanes);
-          put_store(memory, emit(parts->first), depends_on_lane(bodies[i]) ? values[i] : broadcast(values[i], stage->dtype, lanes), stage->dtype, lanes);
+          put_store(
+              memory, emit(parts->first),
+              depends_on_lane(bodies[i]) ? values[i] : broadcast(values[i], stage->dtype, lanes),
+              stage->dtype, lanes);
         }
       }
       return;
@@ -807,7 +854,8 @@ class Linearizer {
       case Op::stage_at: return make_table_load(e);
       default: break;
     }
-    if (!is_elementwise(e->op)) throw InternalError(cat("linearize: unexpected ", short_text(e, 3)));
+    if (!is_elementwise(e->op))
+      throw InternalError(cat("linearize: unexpected ", short_text(e, 3)));
     const int lanes = lanes_of(e);
     int at = 0;
     for (const Expr& s : e->src) at = std::max(at, depth_of_made(s));
@@ -815,7 +863,8 @@ class Linearizer {
     for (const Expr& s : e->src) args.push_back(widened(s, lanes, at));
     if (e->op == Op::add && args.size() > 2) {  // an index sum
       Value sum = args[0];
-      for (std::size_t i = 1; i < args.size(); ++i) sum = elementwise(Op::add, concrete(e->dtype), {sum, args[i]}, lanes, at);
+      for (std::size_t i = 1; i < args.size(); ++i)
+        sum = elementwise(Op::add, concrete(e->dtype), {sum, args[i]}, lanes, at);
       return remember(e, sum, at);
     }
     remember(e, elementwise(e->op, concrete(e->dtype), std::move(args), lanes, at), at);
@@ -857,13 +906,15 @@ class Linearizer {
   }
 
   void make_load(const Expr& e) {
-    load_from(e, memory_of_slot_.at(e->src[0]->arg), e->src[1], e->src.size() > 2 ? e->src[2] : always(), 0);
+    load_from(e, memory_of_slot_.at(e->src[0]->arg), e->src[1],
+              e->src.size() > 2 ? e->src[2] : always(), 0);
   }
 
   void make_table_load(const Expr& e) {
     const Expr& stage = e->src[0];
     Int flat = 0;
-    for (std::size_t i = 1; i < e->src.size(); ++i) flat = flat * Int(stage->src[i]->src[0]) + Int(e->src[i]);
+    for (std::size_t i = 1; i < e->src.size(); ++i)
+      flat = flat * Int(stage->src[i]->src[0]) + Int(e->src[i]);
     load_from(e, tables_.at(stage), flat.expr(), always(), depth_of_made(stage));
   }
 
@@ -896,7 +947,7 @@ class Linearizer {
     build.lanes = static_cast<std::uint16_t>(lanes);
     for (int l = 0; l < lanes; ++l) {
       const Bindings lane{{range(lane_id, lanes), index_constant(l)}};
-      const Expr one = substitute(e, lane);   // a gate that never holds makes it a zero
+      const Expr one = substitute(e, lane);  // a gate that never holds makes it a zero
       build.args.push_back(emit(one));
       at = std::max(at, depth_of_made(one));
     }
@@ -920,17 +971,19 @@ class Linearizer {
   const Target& target_;
   Code code_;
   DType index_type_ = DType::int64;
-  int lanes_ = 1;                          // of every vector of the kernel
+  int lanes_ = 1;  // of every vector of the kernel
   std::unordered_map<std::int64_t, int> memory_of_slot_;
   std::vector<Block> blocks_;
   std::unordered_map<Expr, std::vector<Known>> memo_;
-  std::unordered_map<Expr, int> tables_;   // stage -> memory
+  std::unordered_map<Expr, int> tables_;  // stage -> memory
   Value next_value_ = 0;
   int next_serial_ = 0;
 };
 
 }  // namespace
 
-Code linearize(const Kernel& kernel, const Target& target) { return Linearizer(kernel, target).run(); }
+Code linearize(const Kernel& kernel, const Target& target) {
+  return Linearizer(kernel, target).run();
+}
 
 }  // namespace mote

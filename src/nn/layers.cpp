@@ -45,7 +45,8 @@ void FieldVisitor::field(std::string_view name, const Tensor& t) {
 }
 
 void FieldVisitor::field(std::string_view name, const Module& m) {
-  FieldVisitor inner{prefix.empty() ? std::string(name) : prefix + "." + std::string(name), all, ordered};
+  FieldVisitor inner{prefix.empty() ? std::string(name) : prefix + "." + std::string(name), all,
+                     ordered};
   m.visit(inner);
 }
 
@@ -73,18 +74,22 @@ void Module::load_state_dict(const StateDict& given, bool strict, Where where) {
   StateDict mine = state_dict();
   for (const auto& [name, t] : given) {
     if (!mine.contains(name) && strict)
-      throw ValueError("load_state_dict: there is no tensor '" + name + "' in the module" + at_place(where) + "; it has " + known_names(mine));
+      throw ValueError("load_state_dict: there is no tensor '" + name + "' in the module" +
+                       at_place(where) + "; it has " + known_names(mine));
   }
   const NoGrad off;
   std::vector<Tensor> written;
   for (auto& [name, t] : mine) {
     const auto at = given.find(name);
     if (at == given.end()) {
-      if (strict) throw ValueError("load_state_dict: '" + name + "' is missing" + at_place(where) + "; given are " + known_names(given));
+      if (strict)
+        throw ValueError("load_state_dict: '" + name + "' is missing" + at_place(where) +
+                         "; given are " + known_names(given));
       continue;
     }
     if (at->second.shape() != t.shape()) {
-      throw ShapeError("load_state_dict: '" + name + "' has shape " + shape_text(t) + ", the value " + shape_text(at->second) + at_place(where) +
+      throw ShapeError("load_state_dict: '" + name + "' has shape " + shape_text(t) +
+                       ", the value " + shape_text(at->second) + at_place(where) +
                        "; build the module with the same sizes");
     }
     t.assign(at->second.to(t.device()), where);
@@ -98,16 +103,22 @@ void Module::zero_grad() {
 }
 
 Linear::Linear(std::int64_t in, std::int64_t out, bool with_bias, Where where) {
-  check(in > 0 && out > 0, "linear: sizes " + std::to_string(in) + " and " + std::to_string(out) + " must be positive", where);
+  check(in > 0 && out > 0,
+        "linear: sizes " + std::to_string(in) + " and " + std::to_string(out) + " must be positive",
+        where);
   weight = parameter({out, in}, static_cast<double>(in));
   if (with_bias) bias = parameter({out}, static_cast<double>(in));
 }
 Tensor Linear::forward(const Tensor& x) const { return x.linear(weight, bias); }
 
-Conv2d::Conv2d(std::int64_t in, std::int64_t out, std::int64_t kernel, Where where) : Conv2d(in, out, kernel, Options{}, where) {}
-Conv2d::Conv2d(std::int64_t in, std::int64_t out, std::int64_t kernel, Options o, Where where) : options(o) {
-  check(in > 0 && out > 0 && kernel > 0 && o.groups > 0, "conv2d: channels, kernel and groups must be positive", where);
-  check(in % o.groups == 0 && out % o.groups == 0, "conv2d: groups must divide both numbers of channels", where);
+Conv2d::Conv2d(std::int64_t in, std::int64_t out, std::int64_t kernel, Where where)
+    : Conv2d(in, out, kernel, Options{}, where) {}
+Conv2d::Conv2d(std::int64_t in, std::int64_t out, std::int64_t kernel, Options o, Where where)
+    : options(o) {
+  check(in > 0 && out > 0 && kernel > 0 && o.groups > 0,
+        "conv2d: channels, kernel and groups must be positive", where);
+  check(in % o.groups == 0 && out % o.groups == 0,
+        "conv2d: groups must divide both numbers of channels", where);
   const auto fan = static_cast<double>(in / o.groups * kernel * kernel);
   weight = parameter({out, in / o.groups, kernel, kernel}, fan);
   if (o.bias) bias = parameter({out}, fan);
@@ -116,7 +127,8 @@ Tensor Conv2d::forward(const Tensor& x) const {
   return x.conv2d(weight, bias, options.stride, options.padding, options.dilation, options.groups);
 }
 
-BatchNorm::BatchNorm(std::int64_t channels, double e, double m, bool affine, Where where) : eps(e), momentum(m) {
+BatchNorm::BatchNorm(std::int64_t channels, double e, double m, bool affine, Where where)
+    : eps(e), momentum(m) {
   check(channels > 0, "batchnorm: the number of channels must be positive", where);
   weight = constant_parameter({channels}, 1, affine);
   bias = constant_parameter({channels}, 0, affine);
@@ -138,7 +150,8 @@ Tensor BatchNorm::forward(const Tensor& x) const {
     const double n = static_cast<double>(x.numel() / x.size(1));
     Tensor m = running_mean, v = running_var;
     m.assign(running_mean * (1 - momentum) + mean.detach().reshape({x.size(1)}) * momentum);
-    v.assign(running_var * (1 - momentum) + var.detach().reshape({x.size(1)}) * (momentum * n / (n > 1 ? n - 1 : 1)));
+    v.assign(running_var * (1 - momentum) +
+             var.detach().reshape({x.size(1)}) * (momentum * n / (n > 1 ? n - 1 : 1)));
   }
   const Tensor y = (x - mean) * (var + eps).rsqrt();
   return weight.is_defined() ? y * weight.reshape(line) + bias.reshape(line) : y;
@@ -154,7 +167,8 @@ Tensor LayerNorm::forward(const Tensor& x) const {
   return weight.is_defined() ? y * weight + bias : y;
 }
 
-GroupNorm::GroupNorm(std::int64_t g, std::int64_t channels, double e, bool affine, Where where) : groups(g), eps(e) {
+GroupNorm::GroupNorm(std::int64_t g, std::int64_t channels, double e, bool affine, Where where)
+    : groups(g), eps(e) {
   check(g > 0 && channels % g == 0, "groupnorm: the groups must divide the channels", where);
   weight = constant_parameter({channels}, 1, affine);
   bias = constant_parameter({channels}, 0, affine);
@@ -170,9 +184,13 @@ RMSNorm::RMSNorm(std::int64_t size, double e, Where where) : eps(e) {
   check(size > 0, "rmsnorm: the size must be positive", where);
   weight = constant_parameter({size}, 1, true);
 }
-Tensor RMSNorm::forward(const Tensor& x) const { return x * ((x * x).mean(-1, true) + eps).rsqrt() * weight; }
+Tensor RMSNorm::forward(const Tensor& x) const {
+  return x * ((x * x).mean(-1, true) + eps).rsqrt() * weight;
+}
 
-Embedding::Embedding(std::int64_t count, std::int64_t size, std::optional<std::int64_t> padding, Where where) : padding_idx(padding) {
+Embedding::Embedding(std::int64_t count, std::int64_t size, std::optional<std::int64_t> padding,
+                     Where where)
+    : padding_idx(padding) {
   check(count > 0 && size > 0, "embedding: sizes must be positive", where);
   weight = Tensor::randn({count, size}, {.requires_grad = true});
 }

@@ -2,11 +2,16 @@
 
 namespace mote::optim {
 
-Optimizer::Optimizer(std::vector<Tensor> parameters, double lr) : parameters_(std::move(parameters)) {
-  if (parameters_.empty()) throw ValueError("optimizer: no parameter is given; pass module.parameters()");
+Optimizer::Optimizer(std::vector<Tensor> parameters, double lr)
+    : parameters_(std::move(parameters)) {
+  if (parameters_.empty())
+    throw ValueError("optimizer: no parameter is given; pass module.parameters()");
   for (const Tensor& p : parameters_)
-    if (!p.requires_grad()) throw GradientError("optimizer: a parameter does not require a gradient; call set_requires_grad on it first");
-  if (!(lr >= 0)) throw ValueError("optimizer: the learning rate " + std::to_string(lr) + " is negative");
+    if (!p.requires_grad())
+      throw GradientError(
+          "optimizer: a parameter does not require a gradient; call set_requires_grad on it first");
+  if (!(lr >= 0))
+    throw ValueError("optimizer: the learning rate " + std::to_string(lr) + " is negative");
   lr_ = Tensor({static_cast<float>(lr)}).reshape({}).contiguous();
 }
 
@@ -18,7 +23,8 @@ void Optimizer::zero_grad() {
 
 std::vector<Tensor> Optimizer::zeros_like_parameters() const {
   std::vector<Tensor> out;
-  for (const Tensor& p : parameters_) out.push_back(Tensor::zeros(p.shape(), {p.dtype(), p.device(), false}).contiguous());
+  for (const Tensor& p : parameters_)
+    out.push_back(Tensor::zeros(p.shape(), {p.dtype(), p.device(), false}).contiguous());
   return out;
 }
 
@@ -33,7 +39,8 @@ void Optimizer::step(Where where) {
     parameters_[i].assign(update(i, parameters_[i], g), where);
     results.push_back(parameters_[i]);
   }
-  if (results.empty()) throw GradientError("optimizer: no parameter has a gradient; call backward before step");
+  if (results.empty())
+    throw GradientError("optimizer: no parameter has a gradient; call backward before step");
   for (Tensor& t : state()) results.push_back(t);
   realize(results, where);
 }
@@ -44,7 +51,8 @@ SGD::SGD(std::vector<Tensor> p, double lr) : SGD(std::move(p), Options{.lr = lr}
 SGD::SGD(std::vector<Tensor> p, Options o) : Optimizer(std::move(p), o.lr), options_(o) {
   if (o.momentum != 0) momentum_ = zeros_like_parameters();
   if (o.momentum != 0 && o.dampening != 0)
-    for (std::size_t i = 0; i < parameters_.size(); ++i) started_.push_back(Tensor::zeros({}).contiguous());
+    for (std::size_t i = 0; i < parameters_.size(); ++i)
+      started_.push_back(Tensor::zeros({}).contiguous());
 }
 
 // m = momentum m + (1 - dampening) g, the first time m = g
@@ -104,7 +112,8 @@ std::vector<Tensor> RMSprop::state() const {
 
 Adam::Adam(std::vector<Tensor> p, double lr) : Adam(std::move(p), Options{.lr = lr}) {}
 Adam::Adam(std::vector<Tensor> p, Options o) : Adam(std::move(p), o, false) {}
-Adam::Adam(std::vector<Tensor> p, Options o, bool decoupled) : Optimizer(std::move(p), o.lr), options_(o), decoupled_(decoupled) {
+Adam::Adam(std::vector<Tensor> p, Options o, bool decoupled)
+    : Optimizer(std::move(p), o.lr), options_(o), decoupled_(decoupled) {
   mean_ = zeros_like_parameters();
   square_ = zeros_like_parameters();
   power1_ = Tensor::ones({}).contiguous();
@@ -123,7 +132,8 @@ Tensor Adam::update(std::size_t i, const Tensor& parameter, const Tensor& gradie
   if (options_.weight_decay != 0 && !decoupled_) g = g + p * options_.weight_decay;
   mean_[i].assign(mean_[i] * options_.beta1 + g * (1 - options_.beta1));
   square_[i].assign(square_[i] * options_.beta2 + g * g * (1 - options_.beta2));
-  const Tensor mean = mean_[i] / (1.0 - power1_.cast(p.dtype())), square = square_[i] / (1.0 - power2_.cast(p.dtype()));
+  const Tensor mean = mean_[i] / (1.0 - power1_.cast(p.dtype())),
+               square = square_[i] / (1.0 - power2_.cast(p.dtype()));
   return p - mean / (square.sqrt() + options_.eps) * lr;
 }
 
@@ -135,7 +145,8 @@ std::vector<Tensor> Adam::state() const {
   return out;
 }
 
-AdamW::AdamW(std::vector<Tensor> p, double lr) : AdamW(std::move(p), Options{.lr = lr, .weight_decay = 0.01}) {}
+AdamW::AdamW(std::vector<Tensor> p, double lr)
+    : AdamW(std::move(p), Options{.lr = lr, .weight_decay = 0.01}) {}
 AdamW::AdamW(std::vector<Tensor> p, Options o) : Adam(std::move(p), o, true) {}
 
 }  // namespace mote::optim

@@ -20,7 +20,8 @@ std::int64_t extent(const Expr& r) { return is_constant(r->src[0]) ? r->src[0]->
 // The step of an index when r moves by one; nullopt where it is not the same everywhere.
 std::optional<std::int64_t> stride(const Expr& index, const Expr& r) {
   if (!index->free.has(static_cast<int>(r->arg))) return 0;
-  const Int at_0(substitute(index, {{r, index_constant(0)}})), at_1(substitute(index, {{r, index_constant(1)}}));
+  const Int at_0(substitute(index, {{r, index_constant(0)}})),
+      at_1(substitute(index, {{r, index_constant(1)}}));
   const Int step = at_1 - at_0;
   if (!step.is_constant() || !(at_0 + step * Int(r) == Int(index))) return {};
   return step.value();
@@ -28,16 +29,17 @@ std::optional<std::int64_t> stride(const Expr& index, const Expr& r) {
 
 struct NestView {
   const Nest* nest;
-  std::vector<Expr> reads;         // loads and table reads of the hottest body
-  std::vector<Expr> reduce_ranges; // of the largest reduce, innermost last
+  std::vector<Expr> reads;          // loads and table reads of the hottest body
+  std::vector<Expr> reduce_ranges;  // of the largest reduce, innermost last
   double reduce_size = 1;
-  RangeSet captured;               // ranges that a table depends on
+  RangeSet captured;  // ranges that a table depends on
   DType dtype = DType::float32;
 };
 
 double size_of_reduce(const Expr& e) {
   double n = 1;
-  for (const Expr& r : e->src.subspan(1)) n *= static_cast<double>(std::max<std::int64_t>(extent(r), 1));
+  for (const Expr& r : e->src.subspan(1))
+    n *= static_cast<double>(std::max<std::int64_t>(extent(r), 1));
   return n;
 }
 
@@ -51,7 +53,8 @@ NestView look_at(const Nest& nest) {
       if (e->op != Op::reduce) continue;
       double work = size_of_reduce(e);
       for (const Expr& l : nest.loops)
-        if (e->free.has(static_cast<int>(l->arg))) work *= static_cast<double>(std::max<std::int64_t>(extent(l), 1));
+        if (e->free.has(static_cast<int>(l->arg)))
+          work *= static_cast<double>(std::max<std::int64_t>(extent(l), 1));
       if (work <= most) continue;
       most = work;
       hottest = e;
@@ -77,7 +80,7 @@ double read_cost(const NestView& v, const Expr& r, int lanes) {
       cost += 2.0 * lanes;
       continue;
     }
-    bool regular = true;   // the same step everywhere; of a table, along its last axis
+    bool regular = true;  // the same step everywhere; of a table, along its last axis
     std::int64_t step = 0;
     for (std::size_t i = 1; i < (e->op == Op::load ? 2 : e->src.size()); ++i) {
       const auto s = stride(e->src[i], r);
@@ -149,7 +152,8 @@ class Chooser {
     if (!v.reduce_ranges.empty()) {
       const Expr& r = v.reduce_ranges.back();
       const int lanes = lanes_for(extent(r), widest);
-      const double cost = (read_cost(v, r, lanes) + 0.5) / lanes + 1.0 / static_cast<double>(std::max<std::int64_t>(extent(r), 1));
+      const double cost = (read_cost(v, r, lanes) + 0.5) / lanes +
+                          1.0 / static_cast<double>(std::max<std::int64_t>(extent(r), 1));
       if (lanes > 1 && cost < least * 0.98) {
         best = r;
         best_lanes = lanes;
@@ -174,7 +178,8 @@ class Chooser {
     if (vector && !vector_is_reduce) {
       const std::int64_t vectors = extent(vector) / lanes;
       const int most = reduces ? (lanes < 8 ? 5 : 3) : 4;
-      used = vectors <= most ? static_cast<int>(std::max<std::int64_t>(vectors, 1)) : copies_for(vectors, most);
+      used = vectors <= most ? static_cast<int>(std::max<std::int64_t>(vectors, 1))
+                             : copies_for(vectors, most);
       if (used > 1) k_ = unroll(std::move(k_), vector, used);
     }
     if (!reduces) return;
@@ -206,7 +211,7 @@ class Chooser {
 
   Kernel k_;
   const Target& target_;
-  int lanes_ = 0;   // of the kernel's vectors, once chosen
+  int lanes_ = 0;  // of the kernel's vectors, once chosen
 };
 
 // Two neighbouring loops as one, where no index needs the parts: a*E + b is p.
@@ -217,15 +222,18 @@ Kernel with_fused_loops(const Kernel& k) {
     const Kernel now = open(sink);
     if (now.nests.size() != 1) break;
     const auto& loops = now.nests[0].loops;
-    const bool plain = std::ranges::none_of(topological(sink), [](const Expr& e) { return kind_of(e->op) == Kind::binder; });
+    const bool plain = std::ranges::none_of(
+        topological(sink), [](const Expr& e) { return kind_of(e->op) == Kind::binder; });
     if (!plain) break;
     for (std::size_t i = 0; i + 1 < loops.size() && !again; ++i) {
       const Expr a = loops[i], b = loops[i + 1];
       if (!extent(a) || !extent(b)) continue;
       const Int p(range(static_cast<int>(a->arg), extent(a) * extent(b)));
-      const Expr fused = substitute(sink, {{a, (p / Int(b->src[0])).expr()}, {b, (p % Int(b->src[0])).expr()}});
+      const Expr fused =
+          substitute(sink, {{a, (p / Int(b->src[0])).expr()}, {b, (p % Int(b->src[0])).expr()}});
       const auto linear = [&](const Expr& e) {
-        return (e->op != Op::idiv && e->op != Op::mod) || e->dtype != DType::index || !e->free.has(static_cast<int>(a->arg));
+        return (e->op != Op::idiv && e->op != Op::mod) || e->dtype != DType::index ||
+               !e->free.has(static_cast<int>(a->arg));
       };
       if (!std::ranges::all_of(topological(fused), linear)) continue;
       sink = fused;

@@ -62,7 +62,9 @@ class Interpreter {
 
   Values compute(LazyBuffer& n) {
     if (n.is_realized()) return stored(n);
-    if (n.op == Op::constant) return Values(static_cast<std::size_t>(count(sizes(n.shape))), cast(std::get<Scalar>(n.arg), working(n.dtype)));
+    if (n.op == Op::constant)
+      return Values(static_cast<std::size_t>(count(sizes(n.shape))),
+                    cast(std::get<Scalar>(n.arg), working(n.dtype)));
     if (n.op == Op::iota) return iota_values(n);
     if (n.op == Op::reduce) return reduced(n);
     if (n.op == Op::scan) return scanned(n);
@@ -80,7 +82,8 @@ class Interpreter {
     std::vector<std::byte> bytes(elements * width);
     if (!bytes.empty()) n.buffer->read(bytes.data(), 0, static_cast<std::int64_t>(bytes.size()));
     Values out;
-    for (std::size_t i = 0; i < elements; ++i) out.push_back(cast(load_scalar(bytes.data() + i * width, n.dtype), working(n.dtype)));
+    for (std::size_t i = 0; i < elements; ++i)
+      out.push_back(cast(load_scalar(bytes.data() + i * width, n.dtype), working(n.dtype)));
     return out;
   }
 
@@ -136,7 +139,8 @@ class Interpreter {
     Values out;
     for_each_index(to, [&](const Sizes& index) {
       const Sizes source = source_of(n, index, from);
-      const bool inside = std::ranges::equal(source, from, [](auto i, auto s) { return i >= 0 && i < s; });
+      const bool inside =
+          std::ranges::equal(source, from, [](auto i, auto s) { return i >= 0 && i < s; });
       out.push_back(inside ? x[flat(source, from)] : Scalar(working(n.dtype), 0));
     });
     return out;
@@ -147,17 +151,20 @@ class Interpreter {
       case Op::permute: {
         Sizes out(index.size());
         const Axes& axes = std::get<Axes>(n.arg);
-        for (std::size_t i = 0; i < index.size(); ++i) out[static_cast<std::size_t>(axes[i])] = index[i];
+        for (std::size_t i = 0; i < index.size(); ++i)
+          out[static_cast<std::size_t>(axes[i])] = index[i];
         return out;
       }
       case Op::expand:
         for (std::size_t i = 0; i < index.size(); ++i) index[i] = from[i] == 1 ? 0 : index[i];
         return index;
       case Op::shrink:
-        for (std::size_t i = 0; i < index.size(); ++i) index[i] += size(std::get<Spans>(n.arg)[i].begin);
+        for (std::size_t i = 0; i < index.size(); ++i)
+          index[i] += size(std::get<Spans>(n.arg)[i].begin);
         return index;
       case Op::pad:
-        for (std::size_t i = 0; i < index.size(); ++i) index[i] -= size(std::get<Padding>(n.arg)[i].first);
+        for (std::size_t i = 0; i < index.size(); ++i)
+          index[i] -= size(std::get<Padding>(n.arg)[i].first);
         return index;
       case Op::flip:
         for (int a : std::get<Axes>(n.arg)) {
@@ -184,7 +191,8 @@ class Interpreter {
     const Sizes shape = sizes(n.shape), part = sizes(n.src[1]->shape);
     std::size_t i = 0;
     for_each_index(part, [&](Sizes index) {
-      for (std::size_t k = 0; k < index.size(); ++k) index[k] = size(region[k].begin) + index[k] * size(region[k].step);
+      for (std::size_t k = 0; k < index.size(); ++k)
+        index[k] = size(region[k].begin) + index[k] * size(region[k].step);
       out[flat(index, shape)] = of(n.src[1])[i++];
     });
     return out;
@@ -229,7 +237,8 @@ void realize_by_reference(std::span<const Lazy> roots, const RefOptions& options
     const Values& values = interpreter.run(n);
     const auto width = static_cast<std::size_t>(size_of(n->dtype));
     std::vector<std::byte> bytes(values.size() * width);
-    for (std::size_t i = 0; i < values.size(); ++i) store_scalar(bytes.data() + i * width, values[i]);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      store_scalar(bytes.data() + i * width, values[i]);
     auto buffer = Buffer::make(*n->device, static_cast<std::int64_t>(bytes.size()), n->name);
     if (!bytes.empty()) buffer->write(bytes.data(), 0, static_cast<std::int64_t>(bytes.size()));
     made.emplace_back(n, std::move(buffer));

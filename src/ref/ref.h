@@ -11,7 +11,7 @@
 namespace mote {
 
 struct RefOptions {
-  bool float64 = false;        // compute every float op in float64, without rounding to the dtype
+  bool float64 = false;  // compute every float op in float64, without rounding to the dtype
   std::unordered_map<Expr, std::int64_t> variables;
 };
 

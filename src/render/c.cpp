@@ -29,7 +29,8 @@ std::string c_type(DType t) {
     case DType::float64: return "double";
     default: break;
   }
-  if (!is_integer(t) || t == DType::index) throw InternalError(cat("render: C has no ", std::string(name_of(t))));
+  if (!is_integer(t) || t == DType::index)
+    throw InternalError(cat("render: C has no ", std::string(name_of(t))));
   return cat(std::string(name_of(t)), "_t");
 }
 
@@ -62,18 +63,27 @@ DType mask_type(DType t) {
 class Printer {
  public:
   Printer(const Code& code, std::size_t number)
-      : code_(code), phase_(code.phases[number]), name_(symbol_of(code, number)), masks_(phase_.body.size(), DType::int8) {}
+      : code_(code),
+        phase_(code.phases[number]),
+        name_(symbol_of(code, number)),
+        masks_(phase_.body.size(), DType::int8) {}
 
   std::string run(std::set<std::pair<DType, int>>& vectors) {
     vectors_ = &vectors;
     for (std::size_t n = 0; n < phase_.body.size(); ++n) print(static_cast<Value>(n));
-    std::string out = cat("void ", name_, "(void *const *slots, void *shared, void *scratch, const int64_t *variables, int64_t begin, int64_t end) {\n");
+    std::string out = cat("void ", name_,
+                          "(void *const *slots, void *shared, void *scratch, const int64_t "
+                          "*variables, int64_t begin, int64_t end) {\n");
     for (std::size_t m = 0; m < code_.memories.size(); ++m) {
       if (!used_.contains(static_cast<int>(m))) continue;
       const Memory& memory = code_.memories[m];
-      const std::string base = memory.space == Space::slot ? cat("slots[", memory.number, "]")
-                               : cat("(char *)", memory.space == Space::shared ? "shared" : "scratch", " + ", memory.number);
-      out += cat("  ", memory.written ? "" : "const ", c_type(memory.dtype), " *restrict ", memory.name, " = (void *)(", base, ");\n");
+      const std::string base =
+          memory.space == Space::slot
+              ? cat("slots[", memory.number, "]")
+              : cat("(char *)", memory.space == Space::shared ? "shared" : "scratch", " + ",
+                    memory.number);
+      out += cat("  ", memory.written ? "" : "const ", c_type(memory.dtype), " *restrict ",
+                 memory.name, " = (void *)(", base, ");\n");
     }
     return out + text_ + "}\n";
   }
@@ -111,24 +121,32 @@ class Printer {
       case Ins::loop: return open_loop(v, name(i.args[0]), name(i.args[1]));
       case Ins::chunk: return open_loop(v, "begin", "end");
       case Ins::branch: line(cat("if (", name(i.args[0]), ") {")); return deeper();
-      case Ins::otherwise: shallower(); line("} else {"); return deeper();
+      case Ins::otherwise:
+        shallower();
+        line("} else {");
+        return deeper();
       case Ins::end: shallower(); return line("}");
       case Ins::elementwise: return elementwise(v);
       case Ins::broadcast: return repeated(v, std::vector<Value>(i.lanes, i.args[0]));
       case Ins::build: return repeated(v, i.args);
-      case Ins::extract: return define(v, cat(name(i.args[0]), "[", i.imm_int, "]", i.dtype == DType::boolean ? " != 0" : ""));
+      case Ins::extract:
+        return define(
+            v, cat(name(i.args[0]), "[", i.imm_int, "]", i.dtype == DType::boolean ? " != 0" : ""));
       case Ins::horizontal: return horizontal(v);
       case Ins::shuffle: return shuffle(v);
       case Ins::load: return load(v);
       case Ins::store: return store(i);
-      case Ins::declare: case Ins::get: return variable(v);
+      case Ins::declare:
+      case Ins::get: return variable(v);
       case Ins::set: return line(cat(name(i.args[0]), " = ", as_stored(i.args[0], i.args[1]), ";"));
-      case Ins::prefetch: return line(cat("__builtin_prefetch(", memory(i), " + ", name(i.args[0]), ");"));
+      case Ins::prefetch:
+        return line(cat("__builtin_prefetch(", memory(i), " + ", name(i.args[0]), ");"));
     }
   }
 
   void open_loop(Value v, const std::string& begin, const std::string& end) {
-    line(cat("for (", c_type(at(v).dtype), " ", name(v), " = ", begin, "; ", name(v), " < ", end, "; ", name(v), "++) {"));
+    line(cat("for (", c_type(at(v).dtype), " ", name(v), " = ", begin, "; ", name(v), " < ", end,
+             "; ", name(v), "++) {"));
     deeper();
   }
 
@@ -157,7 +175,8 @@ class Printer {
       case Op::neg: return define(v, "-" + a(0));
       case Op::add: return define(v, sum(v));
       case Op::mul: return define(v, cat(a(0), " * ", a(1)));
-      case Op::div: case Op::tdiv: return define(v, cat(a(0), " / ", a(1)));
+      case Op::div:
+      case Op::tdiv: return define(v, cat(a(0), " / ", a(1)));
       case Op::tmod: return define(v, cat(a(0), " % ", a(1)));
       case Op::and_: return define(v, cat(a(0), " & ", a(1)));
       case Op::or_: return define(v, cat(a(0), " | ", a(1)));
@@ -167,7 +186,8 @@ class Printer {
       case Op::not_: return define(v, cat(i.dtype == DType::boolean ? "!" : "~", a(0)));
       case Op::lt: return define(v, cat(a(0), " < ", a(1)));
       case Op::eq: return define(v, cat(a(0), " == ", a(1)));
-      case Op::max: case Op::min: return extreme(v);
+      case Op::max:
+      case Op::min: return extreme(v);
       case Op::where: return choose(v);
       case Op::sqrt: return lanewise(v, "sqrt");
       case Op::trunc: return lanewise(v, "trunc");
@@ -182,17 +202,21 @@ class Printer {
     const Instruction& i = at(v);
     const auto operand = [&](Value a) {
       const Instruction& p = at(a);
-      const bool product = is_float(i.dtype) && p.kind == Ins::elementwise && p.op == Op::mul && p.dtype == i.dtype;
+      const bool product =
+          is_float(i.dtype) && p.kind == Ins::elementwise && p.op == Op::mul && p.dtype == i.dtype;
       return product ? cat("(", name(p.args[0]), " * ", name(p.args[1]), ")") : name(a);
     };
     const bool first = at(i.args[0]).op == Op::mul && at(i.args[0]).kind == Ins::elementwise;
-    return first ? cat(operand(i.args[0]), " + ", name(i.args[1])) : cat(name(i.args[0]), " + ", operand(i.args[1]));
+    return first ? cat(operand(i.args[0]), " + ", name(i.args[1]))
+                 : cat(name(i.args[0]), " + ", operand(i.args[1]));
   }
 
   // a > b or a is NaN ? a : b
-  static std::string extreme_test(const Instruction& i, const std::string& a, const std::string& b, const char* either) {
+  static std::string extreme_test(const Instruction& i, const std::string& a, const std::string& b,
+                                  const char* either) {
     const std::string test = cat(a, i.op == Op::max ? " > " : " < ", b);
-    return is_float(i.dtype) ? cat("((", test, ") ", either, " (", a, " != ", a, "))") : cat("(", test, ")");
+    return is_float(i.dtype) ? cat("((", test, ") ", either, " (", a, " != ", a, "))")
+                             : cat("(", test, ")");
   }
 
   void extreme(Value v) {
@@ -203,9 +227,11 @@ class Printer {
   }
 
   // The bits of a where the mask is set, else of b.
-  std::string blend(const std::string& m, const std::string& a, const std::string& b, DType t, int lanes) {
+  std::string blend(const std::string& m, const std::string& a, const std::string& b, DType t,
+                    int lanes) {
     const std::string bits = type(mask_type(t), lanes);
-    return cat("(", type(t, lanes), ")(((", bits, ")", a, " & (", bits, ")", m, ") | ((", bits, ")", b, " & ~(", bits, ")", m, "))");
+    return cat("(", type(t, lanes), ")(((", bits, ")", a, " & (", bits, ")", m, ") | ((", bits, ")",
+               b, " & ~(", bits, ")", m, "))");
   }
 
   void choose(Value v) {
@@ -230,9 +256,12 @@ class Printer {
       case Op::xor_: return define(v, cat(a(0), " ^ ", a(1)));
       case Op::not_: return define(v, "~" + a(0));
       case Op::where:
-        if (at(i.args[0]).lanes == 1) return define(v, cat(name(i.args[0]), " ? ", a(1), " : ", a(2)));
+        if (at(i.args[0]).lanes == 1)
+          return define(v, cat(name(i.args[0]), " ? ", a(1), " : ", a(2)));
         return define(v, cat("(", a(1), " & ", a(0), ") | (", a(2), " & ~", a(0), ")"));
-      default: throw InternalError(cat("render: C: unexpected ", std::string(name_of(i.op)), " of bool vectors"));
+      default:
+        throw InternalError(
+            cat("render: C: unexpected ", std::string(name_of(i.op)), " of bool vectors"));
     }
   }
 
@@ -241,7 +270,8 @@ class Printer {
     const std::string call = cat("__builtin_", function, i.dtype == DType::float32 ? "f" : "");
     if (i.lanes == 1) return define(v, cat(call, "(", name(i.args[0]), ")"));
     std::string all = "{";
-    for (int l = 0; l < i.lanes; ++l) all += cat(l ? ", " : "", call, "(", name(i.args[0]), "[", l, "])");
+    for (int l = 0; l < i.lanes; ++l)
+      all += cat(l ? ", " : "", call, "(", name(i.args[0]), "[", l, "])");
     define(v, all + "}");
   }
 
@@ -249,9 +279,12 @@ class Printer {
     const Instruction& i = at(v);
     const std::string x = name(i.args[0]);
     if (i.lanes == 1) return define(v, cat("(", c_type(i.dtype), ")", x));
-    if (at(i.args[0]).dtype != DType::boolean) return define(v, cat("__builtin_convertvector(", x, ", ", type(i.dtype, i.lanes), ")"));
+    if (at(i.args[0]).dtype != DType::boolean)
+      return define(v, cat("__builtin_convertvector(", x, ", ", type(i.dtype, i.lanes), ")"));
     const std::string ones = cat("(", mask(i.args[0], mask_type(i.dtype), i.lanes), " & 1)");
-    define(v, is_float(i.dtype) ? cat("__builtin_convertvector(", ones, ", ", type(i.dtype, i.lanes), ")") : cat("(", type(i.dtype, i.lanes), ")", ones));
+    define(v, is_float(i.dtype)
+                  ? cat("__builtin_convertvector(", ones, ", ", type(i.dtype, i.lanes), ")")
+                  : cat("(", type(i.dtype, i.lanes), ")", ones));
   }
 
   void reinterpret(Value v) {
@@ -265,7 +298,8 @@ class Printer {
     const bool flags = at(v).dtype == DType::boolean;
     if (flags) mask_of(v) = DType::int32;
     std::string all = "{";
-    for (std::size_t l = 0; l < lanes.size(); ++l) all += cat(l ? ", " : "", flags ? "-(int32_t)" : "", name(lanes[l]));
+    for (std::size_t l = 0; l < lanes.size(); ++l)
+      all += cat(l ? ", " : "", flags ? "-(int32_t)" : "", name(lanes[l]));
     define(v, all + "}");
   }
 
@@ -273,7 +307,8 @@ class Printer {
   void horizontal(Value v) {
     const Instruction& i = at(v);
     std::vector<std::string> lanes;
-    for (int l = 0; l < at(i.args[0]).lanes; ++l) lanes.push_back(cat(name(i.args[0]), "[", l, "]"));
+    for (int l = 0; l < at(i.args[0]).lanes; ++l)
+      lanes.push_back(cat(name(i.args[0]), "[", l, "]"));
     int made = 0;
     for (std::size_t half = lanes.size() / 2; half > 0; half /= 2) {
       for (std::size_t l = 0; l < half; ++l) {
@@ -287,7 +322,10 @@ class Printer {
   }
 
   static std::string combined(const Instruction& i, const std::string& a, const std::string& b) {
-    if (i.dtype == DType::boolean) return cat("(", a, " != 0) ", i.op == Op::and_ || i.op == Op::min || i.op == Op::mul ? "&" : "|", " (", b, " != 0)");
+    if (i.dtype == DType::boolean)
+      return cat("(", a, " != 0) ",
+                 i.op == Op::and_ || i.op == Op::min || i.op == Op::mul ? "&" : "|", " (", b,
+                 " != 0)");
     switch (i.op) {
       case Op::add: return cat(a, " + ", b);
       case Op::mul: return cat(a, " * ", b);
@@ -314,7 +352,8 @@ class Printer {
     const bool flags = i.dtype == DType::boolean;  // bytes 0 or 1 to a mask
     if (flags) mask_of(v) = DType::int8;
     const std::string t = type(flags ? DType::int8 : i.dtype, i.lanes);
-    const std::string all = cat(flags ? "-" : "", "*(const ", t, " *)(", m, " + ", name(i.args[0]), ")");
+    const std::string all =
+        cat(flags ? "-" : "", "*(const ", t, " *)(", m, " + ", name(i.args[0]), ")");
     define(v, i.args.size() > 1 ? cat(name(i.args[1]), " ? ", all, " : (", t, "){0}") : all);
   }
 
@@ -322,14 +361,16 @@ class Printer {
     const std::string m = memory(i);
     if (i.lanes == 1) return line(cat(m, "[", name(i.args[0]), "] = ", name(i.args[1]), ";"));
     const bool flags = i.dtype == DType::boolean;
-    const std::string value = flags ? cat(mask(i.args[1], DType::int8, i.lanes), " & 1") : name(i.args[1]);
-    line(cat("*(", type(flags ? DType::int8 : i.dtype, i.lanes), " *)(", m, " + ", name(i.args[0]), ") = ", value, ";"));
+    const std::string value =
+        flags ? cat(mask(i.args[1], DType::int8, i.lanes), " & 1") : name(i.args[1]);
+    line(cat("*(", type(flags ? DType::int8 : i.dtype, i.lanes), " *)(", m, " + ", name(i.args[0]),
+             ") = ", value, ";"));
   }
 
   const Code& code_;
   const CodePhase& phase_;
   std::string name_, text_, indent_ = "  ";
-  std::vector<DType> masks_;                          // the width of each bool vector
+  std::vector<DType> masks_;  // the width of each bool vector
   std::set<std::pair<DType, int>>* vectors_ = nullptr;
   std::set<int> used_;
 };
@@ -347,8 +388,9 @@ class CRenderer final : public Renderer {
         "typedef int int32_t; typedef unsigned uint32_t;\n"
         "typedef long int64_t; typedef unsigned long uint64_t;\n";
     for (const auto& [t, lanes] : vectors) {
-      out.text += cat("typedef ", c_type(t), " ", vector_type(t, lanes), " __attribute__((vector_size(",
-                      lanes * size_of(t), "), aligned(", size_of(t), "), may_alias));\n");
+      out.text +=
+          cat("typedef ", c_type(t), " ", vector_type(t, lanes), " __attribute__((vector_size(",
+              lanes * size_of(t), "), aligned(", size_of(t), "), may_alias));\n");
     }
     out.text += functions;
     return out;

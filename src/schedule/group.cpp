@@ -12,11 +12,11 @@ namespace {
 
 struct Group {
   std::vector<std::size_t> members;
-  std::vector<Expr> stores;                     // slots numbered in `slots`
+  std::vector<Expr> stores;  // slots numbered in `slots`
   std::vector<std::shared_ptr<Buffer>> slots;
-  std::set<std::size_t> before;                 // groups that must come before
+  std::set<std::size_t> before;  // groups that must come before
   Device* device = nullptr;
-  bool fixed = false;                           // stays alone
+  bool fixed = false;  // stays alone
   std::vector<std::string> made_by;
 };
 
@@ -32,7 +32,9 @@ std::vector<Expr> adopted(Group& g, const GroupInput& in) {
   for (const Expr& s : in.stores) {
     Replacements slots;
     for (const Expr& e : topological(s))
-      if (e->op == Op::slot) slots.emplace(e, slot(slot_number(g, in.slots[static_cast<std::size_t>(e->arg)]), e->dtype, e->arg2));
+      if (e->op == Op::slot)
+        slots.emplace(
+            e, slot(slot_number(g, in.slots[static_cast<std::size_t>(e->arg)]), e->dtype, e->arg2));
     out.push_back(replace(s, slots));
   }
   return out;
@@ -84,15 +86,19 @@ bool same_loops(const Expr& a, const Expr& b) {
   if (!(a->free == b->free)) return false;
   std::unordered_map<int, Expr> extents;
   for (const Expr& e : topological(a))
-    if (e->op == Op::range && a->free.has(static_cast<int>(e->arg))) extents[static_cast<int>(e->arg)] = e;
+    if (e->op == Op::range && a->free.has(static_cast<int>(e->arg)))
+      extents[static_cast<int>(e->arg)] = e;
   for (const Expr& e : topological(b))
-    if (e->op == Op::range && b->free.has(static_cast<int>(e->arg)) && extents[static_cast<int>(e->arg)] != e) return false;
+    if (e->op == Op::range && b->free.has(static_cast<int>(e->arg)) &&
+        extents[static_cast<int>(e->arg)] != e)
+      return false;
   return true;
 }
 
 class Grouper {
  public:
-  explicit Grouper(std::span<const GroupInput> inputs, const ScheduleOptions& options) : inputs_(inputs), options_(options) {}
+  explicit Grouper(std::span<const GroupInput> inputs, const ScheduleOptions& options)
+      : inputs_(inputs), options_(options) {}
 
   void run(std::vector<ScheduleItem>& items) {
     for (std::size_t i = 0; i < inputs_.size(); ++i) place(i);
@@ -124,12 +130,14 @@ class Grouper {
 
   bool joins(std::size_t g, const GroupInput& in, const std::set<std::size_t>& before) {
     if (groups_[g].fixed || stands_alone(in) || groups_[g].device != in.device) return false;
-    if (!same_loops(groups_[g].stores[0], in.stores[0]) || !shares_a_read(groups_[g], in)) return false;
+    if (!same_loops(groups_[g].stores[0], in.stores[0]) || !shares_a_read(groups_[g], in))
+      return false;
     for (std::size_t b : before)
       if (b != g && reaches(g, b)) return false;  // a path through another group
     Group trial = groups_[g];
     std::vector<Expr> stores = adopted(trial, in);
-    if (static_cast<int>(trial.slots.size()) > std::min(28, in.device->target().max_buffers)) return false;
+    if (static_cast<int>(trial.slots.size()) > std::min(28, in.device->target().max_buffers))
+      return false;
     for (Expr& s : stores) {
       if (!forwarded(trial, s) || overwrites(trial, s)) return false;
       trial.stores.push_back(s);
@@ -208,12 +216,13 @@ class Grouper {
   std::span<const GroupInput> inputs_;
   const ScheduleOptions& options_;
   std::vector<Group> groups_;
-  std::vector<std::size_t> group_of_;   // by input
+  std::vector<std::size_t> group_of_;  // by input
 };
 
 }  // namespace
 
-void group(std::span<const GroupInput> inputs, const ScheduleOptions& options, std::vector<ScheduleItem>& items) {
+void group(std::span<const GroupInput> inputs, const ScheduleOptions& options,
+           std::vector<ScheduleItem>& items) {
   Grouper(inputs, options).run(items);
 }
 

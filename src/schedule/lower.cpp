@@ -55,7 +55,9 @@ Expr gathered(const Expr& body, const Expr& r, const Int& at, const Expr& gate) 
 
 // sum_r where(r == e, X(r), 0) is X(e) where e is in range. Null where the body is not of that form.
 Expr without_loop(const Expr& body, const std::vector<Expr>& ranges, std::vector<Expr>& left) {
-  if (body->op != Op::where || !is_constant(body->src[2]) || scalar_of(body->src[2]).as_double() != 0) return {};
+  if (body->op != Op::where || !is_constant(body->src[2]) ||
+      scalar_of(body->src[2]).as_double() != 0)
+    return {};
   const auto tests = conjuncts(body->src[0]);
   for (const Expr& r : ranges) {
     for (const Expr& test : tests) {
@@ -69,14 +71,17 @@ Expr without_loop(const Expr& body, const std::vector<Expr>& ranges, std::vector
         const auto index = plain ? std::optional<Expr>(mine) : as_index(mine);
         if (!index) continue;
         const auto inner = as_index(other);
-        const Int target = plain ? Int(other) : inner ? Int(*inner) : Int(cast(other, DType::index));
+        const Int target = plain   ? Int(other)
+                           : inner ? Int(*inner)
+                                   : Int(cast(other, DType::index));
         const auto at = solve(*index, r, target);
         if (!at) continue;
         const Expr gate = all_of(at_least(*at, 0), less(*at, Int(r->src[0])));
         Expr condition = gate;
         for (const Expr& t : tests)
           if (t != test) condition = all_of(condition, gathered(t, r, *at, gate));
-        std::ranges::copy_if(ranges, std::back_inserter(left), [&](const Expr& x) { return x != r; });
+        std::ranges::copy_if(ranges, std::back_inserter(left),
+                             [&](const Expr& x) { return x != r; });
         const Expr value = gathered(body->src[1], r, *at, gate);
         if (is_true(condition)) return value;
         return where(condition, value, body->src[2]);
@@ -114,7 +119,8 @@ class Lowerer {
 
  private:
   bool is_scatter_copy(const KernelPlan& plan) const {
-    return kernel_ > 0 && placement_.kernels[static_cast<std::size_t>(kernel_ - 1)].root->op == Op::scatter &&
+    return kernel_ > 0 &&
+           placement_.kernels[static_cast<std::size_t>(kernel_ - 1)].root->op == Op::scatter &&
            placement_.kernels[static_cast<std::size_t>(kernel_ - 1)].root->src[0] == plan.root &&
            stored_kernel(base_of(plan.root).get()) != kernel_;
   }
@@ -122,7 +128,9 @@ class Lowerer {
     const auto at = placement_.values.find(n);
     return at == placement_.values.end() ? -1 : at->second.kernel;
   }
-  const LazyBuffer* owner_of_copy() const { return placement_.kernels[static_cast<std::size_t>(kernel_ - 1)].root.get(); }
+  const LazyBuffer* owner_of_copy() const {
+    return placement_.kernels[static_cast<std::size_t>(kernel_ - 1)].root.get();
+  }
 
   Expr slot_of(const LazyBuffer* n) {
     const auto at = std::ranges::find(out_.slots, n);
@@ -138,7 +146,8 @@ class Lowerer {
     index[axis] = Int(place);
     const Expr gate = all_of(at_least(Int(place), 0), less(Int(place), n.shape[axis]));
     out_.accumulates = true;
-    out_.stores = {store(to, flat_index(index, n.shape).expr(), value_at(n.src[2], spot), gate, n.reduce_op)};
+    out_.stores = {
+        store(to, flat_index(index, n.shape).expr(), value_at(n.src[2], spot), gate, n.reduce_op)};
   }
 
   void lower_scan(const LazyBuffer& n, const Expr& to, const Spot& spot) {
@@ -147,13 +156,15 @@ class Lowerer {
     Spot inner = spot;
     inner.index[axis] = Int(r);
     const Expr body = value_at(n.src[0], inner);
-    out_.stores = {store(to, flat_index(spot.index, n.shape).expr(), scan(n.reduce_op, body, r, spot.index[axis].expr()))};
+    out_.stores = {store(to, flat_index(spot.index, n.shape).expr(),
+                         scan(n.reduce_op, body, r, spot.index[axis].expr()))};
   }
 
   void lower_assign(const LazyBuffer& n, const Expr& to, const Spot& spot) {
     std::vector<Int> index = spot.index;
     const Region& region = std::get<Region>(n.arg);
-    for (std::size_t i = 0; i < region.size(); ++i) index[i] = region[i].begin + region[i].step * spot.index[i];
+    for (std::size_t i = 0; i < region.size(); ++i)
+      index[i] = region[i].begin + region[i].step * spot.index[i];
     out_.stores = {store(to, flat_index(index, n.shape).expr(), value_at(n.src[1], spot))};
   }
 
@@ -162,8 +173,9 @@ class Lowerer {
     if (!n->is_view()) return value_of(n, spot);
     const Place place = n->tracker.at(spot.index);
     const Spot inner = through(n, spot);
-    const Expr v = n->base->is_realized() || is_read(n->base) ? read(n->base, Int(place.index), all_of(spot.valid, place.valid))
-                                                             : value_of(n->base, inner);
+    const Expr v = n->base->is_realized() || is_read(n->base)
+                       ? read(n->base, Int(place.index), all_of(spot.valid, place.valid))
+                       : value_of(n->base, inner);
     if (is_true(place.valid) || v->op == Op::load) return v;  // a gated load is 0 already
     return where(place.valid, v, constant(Scalar(v->dtype, 0)));
   }
@@ -183,7 +195,8 @@ class Lowerer {
   }
 
   Expr value_of(const Lazy& n, const Spot& spot) {
-    if (n->is_realized() || is_read(n)) return read(n, flat_index(spot.index, n->shape), spot.valid);
+    if (n->is_realized() || is_read(n))
+      return read(n, flat_index(spot.index, n->shape), spot.valid);
     std::pair<const LazyBuffer*, std::vector<Expr>> key{n.get(), {spot.valid}};
     for (const Int& i : spot.index) key.second.push_back(i.expr());
     if (const auto at = memo_.find(key); at != memo_.end()) return at->second;
@@ -224,7 +237,8 @@ class Lowerer {
       }
       default: break;
     }
-    if (!is_elementwise(n->op)) throw InternalError(cat("schedule: ", std::string(name_of(n->op)), " cannot be inlined"));
+    if (!is_elementwise(n->op))
+      throw InternalError(cat("schedule: ", std::string(name_of(n->op)), " cannot be inlined"));
     std::vector<Expr> src;
     for (const Lazy& s : n->src) src.push_back(value_at(s, spot));
     return intern(n->op, n->dtype, src);
@@ -244,8 +258,10 @@ class Lowerer {
       }
     }
     // A sum of a sum over loops that the inner one depends on is one sum over both.
-    if (body->op == Op::reduce && body->arg == static_cast<int>(n.reduce_op) && n.reduce_op == Op::add) {
-      const bool depends = std::ranges::all_of(ranges, [&](const Expr& r) { return body->free.has(static_cast<int>(r->arg)); });
+    if (body->op == Op::reduce && body->arg == static_cast<int>(n.reduce_op) &&
+        n.reduce_op == Op::add) {
+      const bool depends = std::ranges::all_of(
+          ranges, [&](const Expr& r) { return body->free.has(static_cast<int>(r->arg)); });
       if (depends) {
         ranges.insert(ranges.end(), body->src.begin() + 1, body->src.end());
         body = body->src[0];
@@ -266,7 +282,8 @@ class Lowerer {
     Bindings renamed;
     std::unordered_map<int, Expr> ranges;
     for (const Expr& e : topological(s))
-      if (e->op == Op::range && e->arg < RangeSet::first_bound) ranges[static_cast<int>(e->arg)] = e;
+      if (e->op == Op::range && e->arg < RangeSet::first_bound)
+        ranges[static_cast<int>(e->arg)] = e;
     for (const Int& i : loops_of(plan.shape, 0).index) {
       if (i.is_constant()) continue;
       const int id = static_cast<int>(i.expr()->arg);
@@ -287,6 +304,8 @@ class Lowerer {
 
 }  // namespace
 
-LoweredKernel lower_kernel(const Placement& placement, int k) { return Lowerer(placement, k).run(); }
+LoweredKernel lower_kernel(const Placement& placement, int k) {
+  return Lowerer(placement, k).run();
+}
 
 }  // namespace mote

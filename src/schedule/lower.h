@@ -10,9 +10,9 @@ namespace mote {
 // A kernel as it is found: its slots name values, not yet Buffers.
 struct LoweredKernel {
   std::vector<Expr> stores;
-  std::vector<const LazyBuffer*> slots;    // by slot number; the written value is slot 0
+  std::vector<const LazyBuffer*> slots;  // by slot number; the written value is slot 0
   const LazyBuffer* writes = nullptr;
-  bool accumulates = false;                // a scatter onto what slot 0 holds already
+  bool accumulates = false;  // a scatter onto what slot 0 holds already
 };
 
 // The kernel of plan number `k`.

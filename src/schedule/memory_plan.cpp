@@ -10,7 +10,7 @@ constexpr std::int64_t alignment = 64;
 
 struct Lifetime {
   std::shared_ptr<Buffer> buffer;
-  std::size_t first, last;       // items that use it
+  std::size_t first, last;  // items that use it
   std::int64_t offset = 0;
   std::int64_t bytes() const { return (buffer->bytes() + alignment - 1) / alignment * alignment; }
 };
@@ -18,7 +18,9 @@ struct Lifetime {
 // First fit, largest first: the lowest offset where no buffer of an overlapping lifetime lies.
 std::int64_t lay_out(std::vector<Lifetime*>& all) {
   // Equal sizes stay in order: all lie in one list.
-  std::ranges::sort(all, [](auto* a, auto* b) { return a->bytes() != b->bytes() ? a->bytes() > b->bytes() : a < b; });
+  std::ranges::sort(all, [](auto* a, auto* b) {
+    return a->bytes() != b->bytes() ? a->bytes() > b->bytes() : a < b;
+  });
   std::vector<Lifetime*> placed;
   std::int64_t total = 0;
   for (Lifetime* mine : all) {
@@ -63,7 +65,8 @@ void plan_memory(Schedule& plan, const std::unordered_set<const Buffer*>& stay, 
     plan.planned_bytes += share ? total : plan.unplanned_bytes;
     if (!share || list.size() < 2) continue;
     const auto arena = Buffer::make(*device, total, "temporaries");
-    for (const Lifetime& l : list) moved.emplace(l.buffer.get(), Buffer::part_of(arena, l.offset, l.buffer->bytes()));
+    for (const Lifetime& l : list)
+      moved.emplace(l.buffer.get(), Buffer::part_of(arena, l.offset, l.buffer->bytes()));
   }
   if (moved.empty()) return;
   for (ScheduleItem& item : plan.items)

@@ -14,14 +14,25 @@ constexpr int most_nodes = 400, most_leaves = 24, few_nodes = 4;  // of one expr
 
 double op_cost(Op op) {
   switch (op) {
-    case Op::exp: case Op::log: case Op::sqrt: case Op::div: return slow_flop;
-    case Op::sin: case Op::cos: case Op::tanh: case Op::erf: return 2 * slow_flop;
-    case Op::idiv: case Op::mod: case Op::tdiv: case Op::tmod: return slow_flop;
+    case Op::exp:
+    case Op::log:
+    case Op::sqrt:
+    case Op::div: return slow_flop;
+    case Op::sin:
+    case Op::cos:
+    case Op::tanh:
+    case Op::erf: return 2 * slow_flop;
+    case Op::idiv:
+    case Op::mod:
+    case Op::tdiv:
+    case Op::tmod: return slow_flop;
     default: return flop;
   }
 }
 
-double extent(const Expr& range) { return static_cast<double>(std::max<std::int64_t>(range->src[0]->hi, 1)); }
+double extent(const Expr& range) {
+  return static_cast<double>(std::max<std::int64_t>(range->src[0]->hi, 1));
+}
 
 // The number of iterations of a set of loops.
 class Extents {
@@ -38,7 +49,8 @@ class Extents {
 };
 
 bool chains(const std::vector<RangeSet>& sets, const RangeSet& set) {
-  return std::ranges::all_of(sets, [&](const RangeSet& s) { return s.contains(set) || set.contains(s); });
+  return std::ranges::all_of(sets,
+                             [&](const RangeSet& s) { return s.contains(set) || set.contains(s); });
 }
 
 RangeSet outputs_of(const RangeSet& set) {
@@ -49,7 +61,8 @@ RangeSet outputs_of(const RangeSet& set) {
 
 class Placer {
  public:
-  Placer(std::span<const Lazy> roots, const std::unordered_set<const LazyBuffer*>& forced, const ScheduleOptions& options)
+  Placer(std::span<const Lazy> roots, const std::unordered_set<const LazyBuffer*>& forced,
+         const ScheduleOptions& options)
       : options_(options), forced_(forced) {
     out_.order = topological(roots);
     for (const Lazy& r : roots) roots_.insert(base_of(r).get());
@@ -87,7 +100,8 @@ class Placer {
       ++readers_[b.get()];
     }
     if (n->op == Op::reduce) {
-      const double times = static_cast<double>(n->src[0]->elements()) / std::max<double>(1, static_cast<double>(n->elements()));
+      const double times = static_cast<double>(n->src[0]->elements()) /
+                           std::max<double>(1, static_cast<double>(n->elements()));
       cost = is_gather(n) ? 4 : (cost + flop) * times;
     }
     if (nodes > most_nodes || leaves > most_leaves) {
@@ -108,7 +122,8 @@ class Placer {
   }
 
   bool must_store(const Lazy& n) const {
-    return is_stored_anyway(n) || roots_.contains(n.get()) || forced_.contains(n.get()) || too_large_.contains(n.get());
+    return is_stored_anyway(n) || roots_.contains(n.get()) || forced_.contains(n.get()) ||
+           too_large_.contains(n.get());
   }
 
   // ---- top down: uses, and a decision once all of them are known
@@ -120,10 +135,12 @@ class Placer {
     if (v.uses.empty()) return;  // below something that was not computed
     const double n_elements = static_cast<double>(n->elements());
     const double evaluations = inline_evaluations(v);
-    const bool one_kernel = std::ranges::all_of(v.uses, [&](const Use& u) { return u.kernel == v.uses[0].kernel; });
+    const bool one_kernel =
+        std::ranges::all_of(v.uses, [&](const Use& u) { return u.kernel == v.uses[0].kernel; });
     if (one_kernel && evaluations <= 1.3 * n_elements) return inline_it(v);
-    const double stored = n_elements * v.cost + options_.byte_cost * size_of(n->dtype) * n_elements +
-                          1.5 * accesses(v) + options_.launch_cost;
+    const double stored = n_elements * v.cost +
+                          options_.byte_cost * size_of(n->dtype) * n_elements + 1.5 * accesses(v) +
+                          options_.launch_cost;
     const double inlined = evaluations * v.cost;
     const double staged = staged_cost(v);
     if (staged < inlined && staged < stored) return stage(v);
@@ -151,7 +168,8 @@ class Placer {
       // the outer ones.
       const RangeSet outer = outputs_of(free), all_outer = outputs_of(u.open);
       const bool whole = outer == all_outer;
-      if (!whole && !(chains(out_.kernels[static_cast<std::size_t>(u.kernel)].prefixes, outer) && chains(fresh, outer)))
+      if (!whole && !(chains(out_.kernels[static_cast<std::size_t>(u.kernel)].prefixes, outer) &&
+                      chains(fresh, outer)))
         return INFINITY;
       if (!whole && !parallel_enough(u.kernel, outer, v)) return INFINITY;
       fresh.push_back(outer);
@@ -162,7 +180,8 @@ class Placer {
 
   // Hoisting leaves only the loops of the prefix to run in parallel.
   bool parallel_enough(int kernel, const RangeSet& outer, const Value& v) const {
-    const double all = static_cast<double>(product(out_.kernels[static_cast<std::size_t>(kernel)].shape).hi());
+    const double all =
+        static_cast<double>(product(out_.kernels[static_cast<std::size_t>(kernel)].shape).hi());
     const double work = all * flop + v.cost * extents_.product(outer);
     return extents_.product(outer) >= 16 || work < 200'000;
   }
@@ -192,7 +211,9 @@ class Placer {
       if (u.spot.valid != always()) return {};  // a table is read where it is real
       if (u.kernel != first.kernel) return {};
       for (std::size_t i = 0; i < staged.size(); ++i)
-        if (u.spot.index[i].lo() < 0 || !proves_lt(u.spot.index[i], v.node->shape[i]).value_or(false)) return {};
+        if (u.spot.index[i].lo() < 0 ||
+            !proves_lt(u.spot.index[i], v.node->shape[i]).value_or(false))
+          return {};
     }
     if (!chains(out_.kernels[static_cast<std::size_t>(first.kernel)].prefixes, outer)) return {};
     if (!parallel_enough(first.kernel, outer, v)) return {};
@@ -243,7 +264,8 @@ class Placer {
   void inline_it(Value& v) {
     v.at = At::inlined;
     for (const Use& u : v.uses) {
-      if (v.node->op == Op::reduce) note_prefix(u.kernel, outputs_of(u.spot.free() & u.open), outputs_of(u.open));
+      if (v.node->op == Op::reduce)
+        note_prefix(u.kernel, outputs_of(u.spot.free() & u.open), outputs_of(u.open));
       Use scope = u;
       if (v.node->op == Op::reduce) scope.open = reduce_scope(u);
       use_sources(*v.node, scope);
@@ -287,7 +309,8 @@ class Placer {
     v.kernel = static_cast<int>(out_.kernels.size());
     const LazyBuffer& n = *v.node;
     Shape shape = n.shape;
-    const bool in_place = n.op == Op::assign && roots_.contains(&n) && in_place_target(n) != nullptr;
+    const bool in_place =
+        n.op == Op::assign && roots_.contains(&n) && in_place_target(n) != nullptr;
     const bool part = in_place && writes_region(n);
     if (part) shape = n.src[1]->shape;
     if (n.op == Op::scatter) shape = n.src[1]->shape;
@@ -368,11 +391,14 @@ Spot through(const Lazy& n, const Spot& spot) {
 
 Spot loops_of(const Shape& shape, int first_id) {
   Spot out{{}, always()};
-  for (const Int& size : shape) out.index.push_back(size.is(1) ? Int(0) : Int(range(first_id++, size.expr())));
+  for (const Int& size : shape)
+    out.index.push_back(size.is(1) ? Int(0) : Int(range(first_id++, size.expr())));
   return out;
 }
 
-int next_bound(const Spot& spot) { return std::max(RangeSet::first_bound - 1, spot.free().highest()) + 1; }
+int next_bound(const Spot& spot) {
+  return std::max(RangeSet::first_bound - 1, spot.free().highest()) + 1;
+}
 
 Spot under_reduce(const LazyBuffer& n, const Spot& spot, std::vector<Expr>& ranges) {
   Spot inner = spot;
@@ -392,7 +418,8 @@ Lazy in_place_target(const LazyBuffer& assign) {
 }
 
 bool writes_region(const LazyBuffer& n) {
-  return !std::get<Region>(n.arg).empty() && n.src[0]->is_realized() && n.src[0]->device == n.device;
+  return !std::get<Region>(n.arg).empty() && n.src[0]->is_realized() &&
+         n.src[0]->device == n.device;
 }
 
 Spot in_region(const LazyBuffer& n, const Spot& spot) {
@@ -402,7 +429,8 @@ Spot in_region(const LazyBuffer& n, const Spot& spot) {
     const Int from = (spot.index[i] - region[i].begin) * (region[i].step.lo() < 0 ? -1 : 1);
     const Int step = region[i].step.lo() < 0 ? -region[i].step : region[i].step;
     const Int at = from / step;
-    const Expr on = all_of(equal(from % step, 0), all_of(at_least(at, 0), less(at, region[i].count)));
+    const Expr on =
+        all_of(equal(from % step, 0), all_of(at_least(at, 0), less(at, region[i].count)));
     out.index[i] = at;
     out.valid = all_of(out.valid, on);
   }
@@ -411,7 +439,8 @@ Spot in_region(const LazyBuffer& n, const Spot& spot) {
 
 bool is_stored_anyway(const Lazy& n) {
   if (n->is_realized()) return true;
-  return n->op == Op::contiguous || n->op == Op::copy || n->op == Op::scan || n->op == Op::scatter || n->op == Op::custom;
+  return n->op == Op::contiguous || n->op == Op::copy || n->op == Op::scan ||
+         n->op == Op::scatter || n->op == Op::custom;
 }
 
 namespace {
@@ -428,16 +457,19 @@ bool from_iota(Lazy n) {
 }  // namespace
 
 bool is_gather(const Lazy& n) {
-  if (n->op != Op::reduce || n->reduce_op != Op::add || n->is_realized() || n->src.empty()) return false;
+  if (n->op != Op::reduce || n->reduce_op != Op::add || n->is_realized() || n->src.empty())
+    return false;
   const Lazy& body = base_of(n->src[0]);
   if (body->op != Op::where || body->is_realized() || body->src.size() != 3) return false;
   const Lazy& zero = base_of(body->src[2]);
   const Lazy& test = base_of(body->src[0]);
   if (zero->op != Op::constant || std::get<Scalar>(zero->arg).as_double() != 0) return false;
-  return test->op == Op::eq && !test->is_realized() && test->src.size() == 2 && (from_iota(test->src[0]) || from_iota(test->src[1]));
+  return test->op == Op::eq && !test->is_realized() && test->src.size() == 2 &&
+         (from_iota(test->src[0]) || from_iota(test->src[1]));
 }
 
-Placement place(std::span<const Lazy> roots, const std::unordered_set<const LazyBuffer*>& forced, const ScheduleOptions& options) {
+Placement place(std::span<const Lazy> roots, const std::unordered_set<const LazyBuffer*>& forced,
+                const ScheduleOptions& options) {
   return Placer(roots, forced, options).run();
 }
 

@@ -18,7 +18,7 @@ namespace mote {
 // An index tuple with its validity: the element of a value that is meant, and whether it is real.
 struct Spot {
   std::vector<Int> index;
-  Expr valid;                 // bool
+  Expr valid;  // bool
   bool operator==(const Spot&) const = default;
   RangeSet free() const;
 };
@@ -26,8 +26,8 @@ struct Spot {
 struct Use {
   int kernel;
   Spot spot;
-  RangeSet open;              // the ranges of all loops around it
-  bool in_binder = false;     // inside of a reduce's or a stage's body
+  RangeSet open;           // the ranges of all loops around it
+  bool in_binder = false;  // inside of a reduce's or a stage's body
 };
 
 enum class At : std::uint8_t { inlined, staged, stored };
@@ -35,9 +35,9 @@ enum class At : std::uint8_t { inlined, staged, stored };
 struct Value {
   Lazy node;
   At at = At::inlined;
-  double cost = 0;            // of one element with everything inlined, in 0.1 ns
+  double cost = 0;  // of one element with everything inlined, in 0.1 ns
   std::vector<Use> uses;
-  int kernel = -1;            // of a stored value: its own; of a staged one: where
+  int kernel = -1;  // of a stored value: its own; of a staged one: where
   std::vector<bool> staged_axes;
 };
 
@@ -49,21 +49,21 @@ struct KernelPlan {
 };
 
 struct Placement {
-  std::vector<Lazy> order;                                 // every node, sources first
-  std::unordered_map<const LazyBuffer*, Value> values;     // of the nodes that are no views
-  std::vector<KernelPlan> kernels;                         // consumers first
+  std::vector<Lazy> order;                              // every node, sources first
+  std::unordered_map<const LazyBuffer*, Value> values;  // of the nodes that are no views
+  std::vector<KernelPlan> kernels;                      // consumers first
 };
 
 // The value below a node, and where the node's element lies in it.
 const Lazy& base_of(const Lazy&);
-Spot through(const Lazy& node, const Spot&);               // the spot in base_of(node)
-Spot loops_of(const Shape&, int first_id);                 // one range an axis that is longer than 1
+Spot through(const Lazy& node, const Spot&);  // the spot in base_of(node)
+Spot loops_of(const Shape&, int first_id);    // one range an axis that is longer than 1
 // The spot of a reduce's source, its own ranges new.
 Spot under_reduce(const LazyBuffer& reduce, const Spot&, std::vector<Expr>& ranges);
 // The spot in an assign's value; valid where the region is.
 Spot in_region(const LazyBuffer& assign, const Spot&);
-int next_bound(const Spot&);                               // above every id free in the spot
-bool is_stored_anyway(const Lazy&);                        // realized, or of an op that must be
+int next_bound(const Spot&);         // above every id free in the spot
+bool is_stored_anyway(const Lazy&);  // realized, or of an op that must be
 // The realized node whose bytes an assign takes over; null where there is none.
 Lazy in_place_target(const LazyBuffer& assign);
 // Does an assign in place write its region alone? Else all of its value.

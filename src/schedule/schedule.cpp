@@ -16,7 +16,8 @@ namespace mote {
 namespace {
 
 // What outlives the schedule: nodes that somebody outside of it owns, and what those still need.
-std::unordered_set<const LazyBuffer*> surviving(const std::vector<Lazy>& order, const std::unordered_set<const LazyBuffer*>& roots) {
+std::unordered_set<const LazyBuffer*> surviving(
+    const std::vector<Lazy>& order, const std::unordered_set<const LazyBuffer*>& roots) {
   std::unordered_map<const LazyBuffer*, long> explained;
   for (const Lazy& n : order) {
     for (const Lazy& s : n->src) ++explained[s.get()];
@@ -28,7 +29,8 @@ std::unordered_set<const LazyBuffer*> surviving(const std::vector<Lazy>& order, 
   for (auto at = order.rbegin(); at != order.rend(); ++at) {
     const Lazy& n = *at;
     const bool owned = n.use_count() - 1 > explained[n.get()];
-    const bool drops = roots.contains(n.get()) && !n->requires_grad;  // realized: lets its sources go
+    const bool drops =
+        roots.contains(n.get()) && !n->requires_grad;  // realized: lets its sources go
     if (!owned && !out.contains(n.get())) continue;
     out.insert(n.get());
     if (drops || n->is_realized()) continue;
@@ -49,8 +51,7 @@ class Scheduler {
   }
 
   Schedule run() {
-    while (!roots_.empty() && !attempt()) {
-    }
+    while (!roots_.empty() && !attempt()) {}
     return std::move(out_);
   }
 
@@ -86,9 +87,7 @@ class Scheduler {
     return n->op == Op::copy && placement_.values.at(n.get()).kernel == static_cast<int>(k);
   }
   const LazyBuffer* root(std::size_t k) const { return placement_.kernels[k].root.get(); }
-  bool is_in_place(std::size_t k) const {
-    return placement_.kernels[k].in_place;
-  }
+  bool is_in_place(std::size_t k) const { return placement_.kernels[k].in_place; }
 
   void assign_buffers() {
     for (std::size_t k = 0; k < kernels_.size(); ++k) {
@@ -110,7 +109,8 @@ class Scheduler {
   void keep_old(const Lazy& target) {
     for (const auto& [n, b] : kept_)
       if (n == target) return;
-    kept_.emplace_back(target, Buffer::make(*target->device, target->buffer->bytes(), target->name));
+    kept_.emplace_back(target,
+                       Buffer::make(*target->device, target->buffer->bytes(), target->name));
   }
 
   std::shared_ptr<Buffer> buffer_of(const LazyBuffer* n) const {
@@ -120,7 +120,8 @@ class Scheduler {
 
   std::vector<const Buffer*> reads(std::size_t k) const {
     std::vector<const Buffer*> out;
-    for (std::size_t i = 1; i < kernels_[k].slots.size(); ++i) out.push_back(buffer_of(kernels_[k].slots[i]).get());
+    for (std::size_t i = 1; i < kernels_[k].slots.size(); ++i)
+      out.push_back(buffer_of(kernels_[k].slots[i]).get());
     return out;
   }
 
@@ -143,7 +144,9 @@ class Scheduler {
   bool force(std::size_t k) {
     const Lazy n = placement_.kernels[k].root;
     Lazy& value = n->src[1];
-    if (value->op == Op::contiguous && !value->is_realized()) throw InternalError(cat("schedule: an in-place write cannot be ordered; made at ", n->made.text()));
+    if (value->op == Op::contiguous && !value->is_realized())
+      throw InternalError(
+          cat("schedule: an in-place write cannot be ordered; made at ", n->made.text()));
     const Where none{};
     const PlaceScope place(none);
     value = make_lazy(Op::contiguous, {value}, value->shape, value->dtype, value->device);
@@ -160,7 +163,8 @@ class Scheduler {
     for (std::size_t k = 0; k < n; ++k) {
       writers[buffer_of(kernels_[k].writes).get()].push_back(k);
       for (std::size_t i = 1; i < kernels_[k].slots.size(); ++i)
-        if (kernels_[k].slots[i]->is_realized()) readers[buffer_of(kernels_[k].slots[i]).get()].push_back(k);
+        if (kernels_[k].slots[i]->is_realized())
+          readers[buffer_of(kernels_[k].slots[i]).get()].push_back(k);
     }
     after_.assign(n, {});
     for (std::size_t k = 0; k < n; ++k) {
@@ -200,7 +204,8 @@ class Scheduler {
 
   void emit() {
     for (const auto& [target, fresh] : kept_)
-      out_.items.push_back({ScheduleItem::Kind::copy, {}, {fresh, target->buffer}, {}, target->device});
+      out_.items.push_back(
+          {ScheduleItem::Kind::copy, {}, {fresh, target->buffer}, {}, target->device});
     std::vector<GroupInput> inputs;
     for (std::size_t k : order_) {
       GroupInput in;
@@ -228,7 +233,8 @@ class Scheduler {
     for (const Lazy& n : placement_.order)
       if (n->is_realized()) stay.insert(n->buffer.get());
     plan_memory(out_, stay, options_.memory_plan);
-    if (tracing(5)) trace({5, "schedule", "", cat(out_.items.size(), " items for\n", to_text(roots_))});
+    if (tracing(5))
+      trace({5, "schedule", "", cat(out_.items.size(), " items for\n", to_text(roots_))});
   }
 
   const ScheduleOptions& options_;
@@ -237,15 +243,17 @@ class Scheduler {
   Placement placement_;
   std::vector<LoweredKernel> kernels_;
   std::unordered_map<const LazyBuffer*, std::shared_ptr<Buffer>> buffers_;
-  std::vector<std::pair<Lazy, std::shared_ptr<Buffer>>> kept_;   // old values and their new bytes
-  std::vector<std::set<std::size_t>> after_;                     // kernels that must wait
+  std::vector<std::pair<Lazy, std::shared_ptr<Buffer>>> kept_;  // old values and their new bytes
+  std::vector<std::set<std::size_t>> after_;                    // kernels that must wait
   std::vector<std::size_t> order_;
   Schedule out_;
 };
 
 }  // namespace
 
-Schedule schedule(std::span<const Lazy> roots, const ScheduleOptions& options) { return Scheduler(roots, options).run(); }
+Schedule schedule(std::span<const Lazy> roots, const ScheduleOptions& options) {
+  return Scheduler(roots, options).run();
+}
 
 void publish(const Schedule& plan) {
   for (const auto& [n, buffer] : plan.published) n->realized_as(buffer);

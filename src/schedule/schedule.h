@@ -17,23 +17,23 @@ namespace mote {
 
 struct ScheduleItem {
   enum class Kind : std::uint8_t { kernel, copy } kind = Kind::kernel;
-  Expr ast;                                        // of a kernel: a Sink, canonical
-  std::vector<std::shared_ptr<Buffer>> slots;      // by slot number; a copy: to, from
-  std::vector<std::string> made_by;                // the user's calls that it computes
+  Expr ast;                                    // of a kernel: a Sink, canonical
+  std::vector<std::shared_ptr<Buffer>> slots;  // by slot number; a copy: to, from
+  std::vector<std::string> made_by;            // the user's calls that it computes
   Device* device = nullptr;
 };
 
 struct Schedule {
   std::vector<ScheduleItem> items;
   std::vector<std::pair<Lazy, std::shared_ptr<Buffer>>> published;  // done once all items have run
-  std::int64_t planned_bytes = 0;                  // of temporaries after the memory plan
-  std::int64_t unplanned_bytes = 0;                // and without it
+  std::int64_t planned_bytes = 0;    // of temporaries after the memory plan
+  std::int64_t unplanned_bytes = 0;  // and without it
 };
 
 struct ScheduleOptions {
   bool memory_plan = true;
-  bool horizontal = true;        // groups of values over equal ranges
-  double byte_cost = 1.0;        // of one byte of memory traffic, in 0.1 ns; tests vary them
+  bool horizontal = true;  // groups of values over equal ranges
+  double byte_cost = 1.0;  // of one byte of memory traffic, in 0.1 ns; tests vary them
   double launch_cost = 20000;
 };
 

@@ -76,12 +76,14 @@ Expr axis_variable(std::size_t i, const Int& lo, const Int& hi) {
 std::vector<Expr> axis_variables(const View& v) {
   std::vector<Expr> axes;
   const auto mask = mask_of(v);
-  for (std::size_t i = 0; i < v.shape.size(); ++i) axes.push_back(axis_variable(i, mask[i].begin, mask[i].end - 1));
+  for (std::size_t i = 0; i < v.shape.size(); ++i)
+    axes.push_back(axis_variable(i, mask[i].begin, mask[i].end - 1));
   return axes;
 }
 
 // The coefficient of each axis; nullopt when the index is no sum of multiples of single axes.
-std::optional<std::vector<Int>> affine(const Int& index, const std::vector<Expr>& axes, Int& offset) {
+std::optional<std::vector<Int>> affine(const Int& index, const std::vector<Expr>& axes,
+                                       Int& offset) {
   std::vector<Int> factors(axes.size(), 0);
   offset = 0;
   if (index.is_constant()) {
@@ -89,7 +91,8 @@ std::optional<std::vector<Int>> affine(const Int& index, const std::vector<Expr>
     return factors;
   }
   const Expr e = index.expr();
-  std::vector<Expr> terms(e->op == Op::add ? std::vector<Expr>(e->src.begin(), e->src.end()) : std::vector<Expr>{e});
+  std::vector<Expr> terms(e->op == Op::add ? std::vector<Expr>(e->src.begin(), e->src.end())
+                                           : std::vector<Expr>{e});
   for (const Expr& t : terms) {
     if (t->op == Op::constant) {
       offset = offset + t->arg;
@@ -125,13 +128,15 @@ bool narrow(std::vector<Span>& mask, const std::vector<Expr>& axes, const Expr& 
 // The one view that `above` over `below` is, where there is one.
 std::optional<View> merged(const View& below, const View& above) {
   if (below.is_contiguous()) return above;
-  if (std::ranges::any_of(above.shape, is_zero)) return canonical(View{above.shape, std::vector<Int>(above.shape.size(), 0), 0, {}});
+  if (std::ranges::any_of(above.shape, is_zero))
+    return canonical(View{above.shape, std::vector<Int>(above.shape.size(), 0), 0, {}});
   const std::vector<Expr> axes = axis_variables(above);
   Int flat = above.offset;
   for (std::size_t i = 0; i < axes.size(); ++i) flat = flat + above.strides[i] * Int(axes[i]);
   const auto coordinates = unflatten_index(flat, below.shape);
   Int index = below.offset;
-  for (std::size_t i = 0; i < coordinates.size(); ++i) index = index + below.strides[i] * coordinates[i];
+  for (std::size_t i = 0; i < coordinates.size(); ++i)
+    index = index + below.strides[i] * coordinates[i];
   View out{above.shape, {}, 0, above.mask};
   const auto strides = affine(index, axes, out.offset);
   if (!strides) return {};
@@ -141,7 +146,8 @@ std::optional<View> merged(const View& below, const View& above) {
     for (std::size_t i = 0; i < coordinates.size(); ++i) {
       const Span& span = (*below.mask)[i];
       if (covers(span, below.shape[i])) continue;
-      for (const Expr& side : {at_least(coordinates[i], span.begin), less(coordinates[i], span.end)}) {
+      for (const Expr& side :
+           {at_least(coordinates[i], span.begin), less(coordinates[i], span.end)}) {
         if (side == never()) {
           mask.assign(mask.size(), {0, 0});
           if (mask.empty()) return {};  // a scalar that is not real: stays a stack
@@ -167,7 +173,9 @@ View View::contiguous(Shape shape) {
   return canonical(std::move(v));
 }
 
-bool View::is_contiguous() const { return !mask && offset.is(0) && strides == contiguous(shape).strides; }
+bool View::is_contiguous() const {
+  return !mask && offset.is(0) && strides == contiguous(shape).strides;
+}
 
 Place View::at(std::span<const Int> indices) const {
   Int index = offset;
@@ -175,13 +183,15 @@ Place View::at(std::span<const Int> indices) const {
   for (std::size_t i = 0; i < shape.size(); ++i) {
     index = index + strides[i] * indices[i];
     if (!mask || covers((*mask)[i], shape[i])) continue;
-    valid = all_of(valid, all_of(at_least(indices[i], (*mask)[i].begin), less(indices[i], (*mask)[i].end)));
+    valid = all_of(
+        valid, all_of(at_least(indices[i], (*mask)[i].begin), less(indices[i], (*mask)[i].end)));
   }
   return {index.expr(), valid};
 }
 
 std::string View::text() const {
-  std::string out = cat("View(", to_text(shape), " strides ", to_text(strides), " offset ", offset.text());
+  std::string out =
+      cat("View(", to_text(shape), " strides ", to_text(strides), " offset ", offset.text());
   if (mask) {
     out += " mask";
     for (const Span& s : *mask) out += cat(" ", s.begin.text(), "..", s.end.text());
@@ -308,7 +318,8 @@ ShapeTracker ShapeTracker::windows(std::span<const Window> sizes) const {
   for (std::size_t i = 0; i < v.shape.size(); ++i) {
     const bool windowed = i >= first;
     const Window w = windowed ? sizes[i - first] : Window{1};
-    out.shape.push_back(windowed ? (v.shape[i] - w.dilation * (w.size - 1) - 1) / w.step + 1 : v.shape[i]);
+    out.shape.push_back(windowed ? (v.shape[i] - w.dilation * (w.size - 1) - 1) / w.step + 1
+                                 : v.shape[i]);
     out.strides.push_back(windowed ? v.strides[i] * w.step : v.strides[i]);
     spans.push_back(windowed ? Span{0, out.shape.back()} : mask[i]);
   }

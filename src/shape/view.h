@@ -18,7 +18,7 @@
 
 namespace mote {
 
-struct Span {           // begin included, end not
+struct Span {  // begin included, end not
   Int begin, end;
   bool operator==(const Span&) const = default;
 };
@@ -26,18 +26,18 @@ struct Span {           // begin included, end not
 // Where an element lies: its flat index in the base, and whether it is real. Where `valid` is
 // false the index means nothing and the value is 0.
 struct Place {
-  Expr index;           // dtype index
-  Expr valid;           // bool
+  Expr index;  // dtype index
+  Expr valid;  // bool
 };
 
 struct View {
   Shape shape;
-  std::vector<Int> strides;            // 0 on axes of size 1
+  std::vector<Int> strides;  // 0 on axes of size 1
   Int offset = 0;
   std::optional<std::vector<Span>> mask;
 
   static View contiguous(Shape);
-  bool is_contiguous() const;          // row-major, offset 0, no mask
+  bool is_contiguous() const;  // row-major, offset 0, no mask
   Place at(std::span<const Int> indices) const;
   bool operator==(const View&) const = default;
   std::string text() const;
@@ -51,20 +51,20 @@ struct Window {
 
 class ShapeTracker {
  public:
-  ShapeTracker() = default;                              // of a scalar
+  ShapeTracker() = default;  // of a scalar
   explicit ShapeTracker(Shape shape) : views_{View::contiguous(std::move(shape))} {}
   explicit ShapeTracker(std::vector<View> views) : views_(std::move(views)) {}
 
   const Shape& shape() const { return views_.back().shape; }
   std::span<const View> views() const { return views_; }
-  bool is_contiguous() const;                            // one contiguous View
-  Int base_size() const;                                 // elements of the base that it expects
+  bool is_contiguous() const;  // one contiguous View
+  Int base_size() const;       // elements of the base that it expects
 
   // The movement ops. Arguments are checked by graph/ with the user's words; here wrong ones are
   // InternalError.
   ShapeTracker reshape(Shape) const;
   ShapeTracker permute(std::span<const int> axes) const;
-  ShapeTracker expand(Shape) const;                      // axes of size 1 (not rank) to any size
+  ShapeTracker expand(Shape) const;  // axes of size 1 (not rank) to any size
   ShapeTracker shrink(std::span<const Span>) const;
   ShapeTracker pad(std::span<const std::pair<Int, Int>> before_after) const;  // not negative
   ShapeTracker flip(std::span<const int> axes) const;

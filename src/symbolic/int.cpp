@@ -15,7 +15,8 @@ namespace {
 __extension__ typedef __int128 Wide;
 
 std::int64_t checked(Wide v) {
-  if (v < INT64_MIN || v > INT64_MAX) throw ShapeError("index arithmetic: sizes do not fit in 63 bits");
+  if (v < INT64_MIN || v > INT64_MAX)
+    throw ShapeError("index arithmetic: sizes do not fit in 63 bits");
   return static_cast<std::int64_t>(v);
 }
 
@@ -25,7 +26,9 @@ std::int64_t floor_div(std::int64_t a, std::int64_t b) {
   return a % b != 0 && (a % b < 0) != (b < 0) ? q - 1 : q;
 }
 
-std::int64_t floor_mod(std::int64_t a, std::int64_t b) { return b == 0 ? 0 : a - floor_div(a, b) * b; }
+std::int64_t floor_mod(std::int64_t a, std::int64_t b) {
+  return b == 0 ? 0 : a - floor_div(a, b) * b;
+}
 
 // ---- sums
 
@@ -42,13 +45,16 @@ struct Sum {
 // A structural order that reads well: ranges by id, then variables by name, then the rest.
 int compare(const Expr& a, const Expr& b) {
   if (a == b) return 0;
-  const auto rank = [](const Expr& e) { return e->op == Op::range ? 0 : e->op == Op::variable ? 1 : 2; };
+  const auto rank = [](const Expr& e) {
+    return e->op == Op::range ? 0 : e->op == Op::variable ? 1 : 2;
+  };
   if (rank(a) != rank(b)) return rank(a) - rank(b);
   if (a->op != b->op) return a->op < b->op ? -1 : 1;
   if (a->arg != b->arg) return a->arg < b->arg ? -1 : 1;
   if (a->text != b->text) return a->text < b->text ? -1 : 1;
   if (a->src.size() != b->src.size()) return a->src.size() < b->src.size() ? -1 : 1;
-  if (a->depth > 24 || b->depth > 24) return a->hash < b->hash ? -1 : 1;  // deep: by structural hash
+  if (a->depth > 24 || b->depth > 24)
+    return a->hash < b->hash ? -1 : 1;  // deep: by structural hash
   for (std::size_t i = 0; i < a->src.size(); ++i)
     if (const int c = compare(a->src[i], b->src[i])) return c;
   return a->hash < b->hash ? -1 : 1;
@@ -111,7 +117,9 @@ Sum sum_of(const Expr& e, std::int64_t factor = 1) {
   return sum;
 }
 
-Expr decided(const Expr& e) { return e->lo == e->hi && e->op != Op::constant ? index_constant(e->lo) : e; }
+Expr decided(const Expr& e) {
+  return e->lo == e->hi && e->op != Op::constant ? index_constant(e->lo) : e;
+}
 
 // ---- division and remainder
 
@@ -242,7 +250,8 @@ Int::Int(Expr e) {
 
 std::int64_t Int::value() const {
   if (!expr_) return value_;
-  throw ShapeError(cat("the size '", text(), "' is symbolic; a number is needed here, so bind it first"));
+  throw ShapeError(
+      cat("the size '", text(), "' is symbolic; a number is needed here, so bind it first"));
 }
 
 Expr Int::expr() const { return expr_ ? expr_ : index_constant(value_); }
@@ -268,7 +277,8 @@ Int operator*(const Int& a, const Int& b) {
 }
 
 Int operator/(const Int& a, const Int& b) {
-  if (a.is_constant() && b.is_constant()) return b.is(-1) ? -a : Int(floor_div(a.value(), b.value()));
+  if (a.is_constant() && b.is_constant())
+    return b.is(-1) ? -a : Int(floor_div(a.value(), b.value()));
   if (b.is_constant()) return Int(divide(a.expr(), b.value()));
   if (a == b && b.lo() > 0) return 1;
   if (const auto parts = split_symbolic(a.expr(), b.expr())) return Int(parts->first);
@@ -476,7 +486,8 @@ std::int64_t evaluate(const Int& size, const std::unordered_map<Expr, std::int64
       done.emplace(e, scalar_of(e));
       continue;
     }
-    if (!is_elementwise(e->op)) throw InternalError(cat("evaluate: '", short_text(e), "' has no value"));
+    if (!is_elementwise(e->op))
+      throw InternalError(cat("evaluate: '", short_text(e), "' has no value"));
     std::vector<Scalar> src;
     for (const Expr& s : e->src) src.push_back(done.at(s));
     done.emplace(e, mote::evaluate(e->op, e->dtype, src));

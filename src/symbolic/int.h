@@ -27,20 +27,20 @@ class Int {
   Int() = default;
   Int(std::int64_t v) : value_(v) {}
   Int(int v) : value_(v) {}
-  Int(Expr e);                             // index dtype; a constant becomes a plain integer
+  Int(Expr e);  // index dtype; a constant becomes a plain integer
 
   bool is_constant() const { return !expr_; }
-  std::int64_t value() const;              // of a constant; ShapeError names the symbol otherwise
+  std::int64_t value() const;  // of a constant; ShapeError names the symbol otherwise
   bool is(std::int64_t v) const { return !expr_ && value_ == v; }
-  Expr expr() const;                       // always an expression
+  Expr expr() const;  // always an expression
   std::int64_t lo() const;
   std::int64_t hi() const;
-  std::string text() const;                // "3", "i", "i*4 + 1"
+  std::string text() const;  // "3", "i", "i*4 + 1"
   bool operator==(const Int& o) const { return value_ == o.value_ && expr_ == o.expr_; }
 
  private:
   std::int64_t value_ = 0;
-  Expr expr_;                              // null for a constant
+  Expr expr_;  // null for a constant
 };
 
 // Overflow of constants throws ShapeError ("sizes do not fit in 63 bits").
@@ -48,8 +48,8 @@ Int operator+(const Int&, const Int&);
 Int operator-(const Int&, const Int&);
 Int operator-(const Int&);
 Int operator*(const Int&, const Int&);
-Int operator/(const Int&, const Int&);     // floor
-Int operator%(const Int&, const Int&);     // sign of the divisor
+Int operator/(const Int&, const Int&);  // floor
+Int operator%(const Int&, const Int&);  // sign of the divisor
 Int min(const Int&, const Int&);
 Int max(const Int&, const Int&);
 Int ceil_div(const Int&, const Int&);
@@ -64,10 +64,10 @@ std::optional<bool> proves_eq(const Int& a, const Int& b);
 Expr less(const Int& a, const Int& b);
 Expr at_least(const Int& a, const Int& b);
 Expr equal(const Int& a, const Int& b);
-Expr all_of(const Expr& a, const Expr& b); // and, with true and false folded, duplicates merged
+Expr all_of(const Expr& a, const Expr& b);  // and, with true and false folded, duplicates merged
 Expr any_of(const Expr& a, const Expr& b);
 Expr negate(const Expr& condition);
-Expr always();                             // the constants true and false
+Expr always();  // the constants true and false
 Expr never();
 Int select(const Expr& condition, const Int& a, const Int& b);
 std::vector<Expr> conjuncts(const Expr& condition);
@@ -98,7 +98,7 @@ const RuleSet& index_algebra();
 Expr simplify(const Expr&);
 
 using Shape = std::vector<Int>;
-std::string to_text(const Shape&);         // "(2, 3)", "(4,)", "()"
+std::string to_text(const Shape&);  // "(2, 3)", "(4,)", "()"
 Int product(std::span<const Int>);
 bool same_shape(const Shape&, const Shape&);
 

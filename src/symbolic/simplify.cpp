@@ -60,8 +60,8 @@ Expr assume(const Expr& e, const Expr& condition) {
   Bindings forth, back;
   for (const Limit& l : limits) {
     if (l.lo > l.hi) return e;  // the condition never holds: anything is right
-    const Expr v = l.lo == l.hi ? index_constant(l.lo)
-                                : variable(cat("~assumed", forth.size()), l.lo, l.hi);
+    const Expr v =
+        l.lo == l.hi ? index_constant(l.lo) : variable(cat("~assumed", forth.size()), l.lo, l.hi);
     forth.emplace(l.of, v);
     if (l.lo != l.hi) back.emplace(v, l.of);
   }

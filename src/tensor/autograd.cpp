@@ -55,7 +55,8 @@ Tensor& Tensor::set_requires_grad(bool on, Where at) {
     return *this;
   }
   if (!is_float(old->dtype)) {
-    fail<GradientError>("set_requires_grad", cat("the dtype is ", std::string(name_of(old->dtype))), at, "only floats have gradients");
+    fail<GradientError>("set_requires_grad", cat("the dtype is ", std::string(name_of(old->dtype))),
+                        at, "only floats have gradients");
   }
   // A node of its own: others may hold the old one, without a gradient.
   Lazy leaf;
@@ -81,14 +82,21 @@ void Tensor::backward(const Tensor& seed, bool retain_graph, Where at) {
   const PlaceScope place(at);
   const Lazy out = lazy();
   if (!out->requires_grad) {
-    fail<GradientError>("backward", "the tensor does not depend on one that requires a gradient", at,
-                        "call set_requires_grad on a parameter, and keep the history (no NoGrad, no earlier backward)");
+    fail<GradientError>("backward", "the tensor does not depend on one that requires a gradient",
+                        at,
+                        "call set_requires_grad on a parameter, and keep the history (no NoGrad, "
+                        "no earlier backward)");
   }
   if (!seed.is_defined() && numel() != 1) {
-    fail<GradientError>("backward", cat("the tensor has shape ", shape_text(*this), ", not one element"), at, "reduce it first, or give the gradient of the output");
+    fail<GradientError>("backward",
+                        cat("the tensor has shape ", shape_text(*this), ", not one element"), at,
+                        "reduce it first, or give the gradient of the output");
   }
   if (seed.is_defined() && seed.shape() != shape()) {
-    fail<ShapeError>("backward", cat("the gradient has shape ", shape_text(seed), ", the tensor ", shape_text(*this)), at, "their shapes must be equal");
+    fail<ShapeError>(
+        "backward",
+        cat("the gradient has shape ", shape_text(seed), ", the tensor ", shape_text(*this)), at,
+        "their shapes must be equal");
   }
   const std::vector<Lazy> found = gradient_leaves(std::span(&out, 1));
   const Lazy start = seed.is_defined() ? cast_lazy(seed.lazy(), out->dtype) : nullptr;
@@ -118,14 +126,18 @@ void Tensor::set_grad(const Tensor& g) {
 
 Tensor Tensor::detach(Where) const { return wrap(mote::detach(lazy())); }
 
-std::vector<Tensor> gradient(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const std::vector<Tensor>& seeds, Where at) {
+std::vector<Tensor> gradient(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
+                             const std::vector<Tensor>& seeds, Where at) {
   const PlaceScope place(at);
   for (const Tensor& x : inputs) {
-    if (!x.requires_grad()) fail<GradientError>("gradient", "an input does not require a gradient", at, "call set_requires_grad on it first");
+    if (!x.requires_grad())
+      fail<GradientError>("gradient", "an input does not require a gradient", at,
+                          "call set_requires_grad on it first");
   }
   const auto grads = gradient(lazies(outputs), lazies(seeds), lazies(inputs));
   std::vector<Tensor> out;
-  for (std::size_t i = 0; i < inputs.size(); ++i) out.push_back(grads[i] ? wrap(grads[i]) : inputs[i].zeros_like(at));
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    out.push_back(grads[i] ? wrap(grads[i]) : inputs[i].zeros_like(at));
   return out;
 }
 

@@ -35,7 +35,8 @@ Tensor in_double(const Tensor& x, Where at, F f) {
 
 void expect_integral(std::string_view name, DType t, Where at) {
   if (is_integer(t) || t == DType::boolean) return;
-  fail<DTypeError>(name, cat("the dtype is ", std::string(name_of(t))), at, "bit operations take integers and bools; cast first");
+  fail<DTypeError>(name, cat("the dtype is ", std::string(name_of(t))), at,
+                   "bit operations take integers and bools; cast first");
 }
 
 Tensor bit_op(std::string_view name, Op op, const Operand& a, const Operand& b) {
@@ -57,7 +58,8 @@ Tensor operator*(const Operand& a, const Operand& b) {
 }
 Tensor operator-(const Operand& a, const Operand& b) {
   auto [x, y] = lift("sub", a, b);
-  if (x->dtype == DType::boolean) fail<DTypeError>("sub", "both operands are bool", a.where(), "use ^ or cast to an integer");
+  if (x->dtype == DType::boolean)
+    fail<DTypeError>("sub", "both operands are bool", a.where(), "use ^ or cast to an integer");
   const PlaceScope place(a.where());
   return wrap(elementwise(Op::add, {x, elementwise(Op::neg, {y})}));
 }
@@ -90,29 +92,38 @@ Tensor operator>=(const Operand& a, const Operand& b) { return (b < a) | (a == b
 Tensor where(const Tensor& condition, const Operand& a, const Operand& b, Where at) {
   expect_defined("where", condition, at);
   if (condition.dtype() != DType::boolean) {
-    fail<DTypeError>("where", cat("the condition has dtype ", std::string(name_of(condition.dtype()))), at, "compare it with something, or cast it to bool");
+    fail<DTypeError>("where",
+                     cat("the condition has dtype ", std::string(name_of(condition.dtype()))), at,
+                     "compare it with something, or cast it to bool");
   }
   auto [x, y] = lift("where", a, b);
   const PlaceScope place(at);
   Lazy c = condition.lazy();
-  if (c->device != x->device && a.number() != Operand::Number::none && b.number() != Operand::Number::none) {
+  if (c->device != x->device && a.number() != Operand::Number::none &&
+      b.number() != Operand::Number::none) {
     x = copy_to(x, *c->device);  // two numbers: constants of the condition's device
     y = copy_to(y, *c->device);
   }
   const Shape shape = broadcast_shape(c->shape, x->shape);
-  return wrap(elementwise(Op::where, {broadcast_to(c, shape), broadcast_to(x, shape), broadcast_to(y, shape)}));
+  return wrap(elementwise(
+      Op::where, {broadcast_to(c, shape), broadcast_to(x, shape), broadcast_to(y, shape)}));
 }
 
 Tensor maximum(const Operand& a, const Operand& b) { return binary("maximum", Op::max, a, b); }
 Tensor minimum(const Operand& a, const Operand& b) { return binary("minimum", Op::min, a, b); }
-Tensor Tensor::maximum(const Operand& b, Where at) const { return mote::maximum(Operand(*this, at), b); }
-Tensor Tensor::minimum(const Operand& b, Where at) const { return mote::minimum(Operand(*this, at), b); }
+Tensor Tensor::maximum(const Operand& b, Where at) const {
+  return mote::maximum(Operand(*this, at), b);
+}
+Tensor Tensor::minimum(const Operand& b, Where at) const {
+  return mote::minimum(Operand(*this, at), b);
+}
 
 // ---- one operand
 
 Tensor Tensor::neg(Where at) const {
   expect_defined("neg", *this, at);
-  if (dtype() == DType::boolean) fail<DTypeError>("neg", "the dtype is bool", at, "use ! or cast to an integer");
+  if (dtype() == DType::boolean)
+    fail<DTypeError>("neg", "the dtype is bool", at, "use ! or cast to an integer");
   return apply(Op::neg, *this, at);
 }
 
@@ -122,7 +133,8 @@ Tensor Tensor::sign(Where at) const {
   const Tensor below = is_unsigned(dtype()) ? zero : -one;
   const Tensor value = mote::where(zero < x, one, mote::where(x < zero, below, zero));
   if (!is_float(dtype())) return value;
-  return with_own_gradient(mote::where(x.isnan(at), x, value), {*this}, [](const Tensor& g, const Tensor&) { return Tensors{g.zeros_like()}; });
+  return with_own_gradient(mote::where(x.isnan(at), x, value), {*this},
+                           [](const Tensor& g, const Tensor&) { return Tensors{g.zeros_like()}; });
 }
 
 Tensor Tensor::abs(Where at) const {
@@ -130,7 +142,9 @@ Tensor Tensor::abs(Where at) const {
   const Tensor x = detach(at);
   const Tensor positive = mote::where(x < 0, -x, x);
   if (!is_float(dtype())) return positive;
-  return with_own_gradient(positive + 0.0, {*this}, [self = *this](const Tensor& g, const Tensor&) { return Tensors{g * self.sign()}; });
+  return with_own_gradient(positive + 0.0, {*this}, [self = *this](const Tensor& g, const Tensor&) {
+    return Tensors{g * self.sign()};
+  });
 }
 
 Tensor Tensor::exp(Where at) const { return float_op("exp", Op::exp, *this, at); }
@@ -158,16 +172,20 @@ Tensor Tensor::log1p(Where at) const {
   return in_double(*this, at, [](const Tensor& x) {
     const Tensor d = x.detach(), u = d + 1.0, lost = u - 1.0;
     const Tensor plain = (lost == 0.0) | !u.isfinite();
-    const Tensor value = mote::where(plain, mote::where(lost == 0.0, d, u.log()), u.log() * (d / mote::where(plain, 1.0, lost)));
-    return with_own_gradient(value, {x}, [x](const Tensor& g, const Tensor&) { return Tensors{g / (x + 1.0)}; });
+    const Tensor value = mote::where(plain, mote::where(lost == 0.0, d, u.log()),
+                                     u.log() * (d / mote::where(plain, 1.0, lost)));
+    return with_own_gradient(
+        value, {x}, [x](const Tensor& g, const Tensor&) { return Tensors{g / (x + 1.0)}; });
   });
 }
 Tensor Tensor::expm1(Where at) const {
   return in_double(*this, at, [](const Tensor& x) {
     const Tensor d = x.detach(), u = d.exp(), less = u - 1.0;
     const Tensor plain = (u == 1.0) | (less == -1.0) | !u.isfinite();
-    const Tensor value = mote::where(plain, mote::where(u == 1.0, d, less), less * (d / mote::where(plain, 1.0, u.log())));
-    return with_own_gradient(value, {x}, [x](const Tensor& g, const Tensor&) { return Tensors{g * x.exp()}; });
+    const Tensor value = mote::where(plain, mote::where(u == 1.0, d, less),
+                                     less * (d / mote::where(plain, 1.0, u.log())));
+    return with_own_gradient(value, {x},
+                             [x](const Tensor& g, const Tensor&) { return Tensors{g * x.exp()}; });
   });
 }
 
@@ -190,13 +208,16 @@ Tensor atan_double(const Tensor& x) {
   const Tensor angle = series * t * 4.0;
   const Tensor positive = where(large, std::numbers::pi / 2 - angle, angle);
   const Tensor value = where(d < 0.0, -positive, where(d == 0.0, d, positive));
-  return with_own_gradient(value, {x}, [x](const Tensor& g, const Tensor&) { return Tensors{g / (1.0 + x * x)}; });
+  return with_own_gradient(
+      value, {x}, [x](const Tensor& g, const Tensor&) { return Tensors{g / (1.0 + x * x)}; });
 }
 
 Tensor asin_double(const Tensor& x) {
   const Tensor d = x.detach();
   const Tensor value = atan_double(d / ((1.0 - d) * (1.0 + d)).sqrt());
-  return with_own_gradient(value, {x}, [x](const Tensor& g, const Tensor&) { return Tensors{g / ((1.0 - x) * (1.0 + x)).sqrt()}; });
+  return with_own_gradient(value, {x}, [x](const Tensor& g, const Tensor&) {
+    return Tensors{g / ((1.0 - x) * (1.0 + x)).sqrt()};
+  });
 }
 
 }  // namespace
@@ -204,7 +225,8 @@ Tensor asin_double(const Tensor& x) {
 Tensor Tensor::atan(Where at) const { return in_double(*this, at, atan_double); }
 Tensor Tensor::asin(Where at) const { return in_double(*this, at, asin_double); }
 Tensor Tensor::acos(Where at) const {
-  return in_double(*this, at, [](const Tensor& x) { return std::numbers::pi / 2 - asin_double(x); });
+  return in_double(*this, at,
+                   [](const Tensor& x) { return std::numbers::pi / 2 - asin_double(x); });
 }
 Tensor Tensor::sinh(Where at) const {
   return in_double(*this, at, [](const Tensor& x) {
@@ -222,13 +244,16 @@ Tensor Tensor::asinh(Where at) const {
   });
 }
 Tensor Tensor::acosh(Where at) const {
-  return in_double(*this, at, [](const Tensor& x) { return (x + (x - 1.0).sqrt() * (x + 1.0).sqrt()).log(); });
+  return in_double(*this, at,
+                   [](const Tensor& x) { return (x + (x - 1.0).sqrt() * (x + 1.0).sqrt()).log(); });
 }
 Tensor Tensor::atanh(Where at) const {
   return in_double(*this, at, [](const Tensor& x) { return (2.0 * x / (1.0 - x)).log1p() * 0.5; });
 }
 
-Tensor Tensor::trunc(Where at) const { return is_float(dtype()) ? apply(Op::trunc, *this, at) : *this; }
+Tensor Tensor::trunc(Where at) const {
+  return is_float(dtype()) ? apply(Op::trunc, *this, at) : *this;
+}
 Tensor Tensor::floor(Where at) const {
   const Tensor t = trunc(at);
   return is_float(dtype()) ? mote::where(*this < t, t - 1.0, t) : t;
@@ -260,7 +285,9 @@ Tensor Tensor::isfinite(Where at) const { return !(isinf(at) | isnan(at)); }
 Tensor Tensor::clip(std::optional<double> low, std::optional<double> high, Where at) const {
   if (!low && !high) fail<ValueError>("clip", "no bound is given", at, "give low, high or both");
   const bool whole = (!low || *low == std::floor(*low)) && (!high || *high == std::floor(*high));
-  if (!is_float(dtype()) && !whole) fail<DTypeError>("clip", "a bound of an integer tensor is no whole number", at, "cast the tensor");
+  if (!is_float(dtype()) && !whole)
+    fail<DTypeError>("clip", "a bound of an integer tensor is no whole number", at,
+                     "cast the tensor");
   Tensor out = *this;
   if (low) out = mote::where(out < out.full_like(*low, at), out.full_like(*low, at), out);
   if (high) out = mote::where(out.full_like(*high, at) < out, out.full_like(*high, at), out);
@@ -273,7 +300,9 @@ Tensor Tensor::relu(Where at) const {
   const Tensor x = detach(at);
   const Tensor value = mote::where(x <= 0, x.zeros_like(at), x);
   if (!is_float(dtype())) return value;
-  return with_own_gradient(value, {*this}, [](const Tensor& g, const Tensor& out) { return Tensors{mote::where(out <= 0, g.zeros_like(), g)}; });
+  return with_own_gradient(value, {*this}, [](const Tensor& g, const Tensor& out) {
+    return Tensors{mote::where(out <= 0, g.zeros_like(), g)};
+  });
 }
 
 // 1 / (1 + e^-x), by e to a negative power only: it never overflows.
@@ -281,7 +310,8 @@ Tensor Tensor::sigmoid(Where at) const {
   const Tensor x = as_float(*this, at), d = x.detach(at);
   const Tensor e = (-d.abs(at)).exp(at);
   const Tensor value = mote::where(d < 0.0, e, e.ones_like(at)) / (1.0 + e);
-  return with_own_gradient(value, {x}, [](const Tensor& g, const Tensor& s) { return Tensors{g * s * (1.0 - s)}; });
+  return with_own_gradient(
+      value, {x}, [](const Tensor& g, const Tensor& s) { return Tensors{g * s * (1.0 - s)}; });
 }
 
 Tensor Tensor::relu6(Where at) const { return clip(0.0, 6.0, at); }
@@ -292,9 +322,15 @@ Tensor Tensor::gelu(bool by_tanh, Where at) const {
   if (!by_tanh) return x * 0.5 * ((x * (1 / std::numbers::sqrt2)).erf(at) + 1.0);
   return x * 0.5 * (((x + x * x * x * 0.044715) * std::sqrt(2 / std::numbers::pi)).tanh(at) + 1.0);
 }
-Tensor Tensor::leaky_relu(double slope, Where) const { return mote::where(*this < 0, *this * slope, *this); }
-Tensor Tensor::elu(double alpha, Where at) const { return mote::where(0 < *this, *this, minimum(0, at).expm1(at) * alpha); }
-Tensor Tensor::celu(double alpha, Where at) const { return mote::where(0 < *this, *this, (minimum(0, at) / alpha).expm1(at) * alpha); }
+Tensor Tensor::leaky_relu(double slope, Where) const {
+  return mote::where(*this < 0, *this * slope, *this);
+}
+Tensor Tensor::elu(double alpha, Where at) const {
+  return mote::where(0 < *this, *this, minimum(0, at).expm1(at) * alpha);
+}
+Tensor Tensor::celu(double alpha, Where at) const {
+  return mote::where(0 < *this, *this, (minimum(0, at) / alpha).expm1(at) * alpha);
+}
 Tensor Tensor::selu(Where at) const { return elu(1.6732632423543772, at) * 1.0507009873554805; }
 Tensor Tensor::softplus(double beta, Where at) const {
   const Tensor x = as_float(*this, at) * beta;  // max(x, 0) + log(1 + e^-|x|)
@@ -343,7 +379,8 @@ Tensor integer_pow(const Tensor& a, const Tensor& b) {
   }
   if (!is_signed(a.dtype())) return result;
   const Tensor one = a.ones_like(), odd = (b & 1) != 0;
-  return where(b < 0, where(a == 1, one, where(a == -1, where(odd, -one, one), a.zeros_like())), result);
+  return where(b < 0, where(a == 1, one, where(a == -1, where(odd, -one, one), a.zeros_like())),
+               result);
 }
 
 Tensor float_pow(const Tensor& a, const Tensor& b) {  // float64
@@ -351,7 +388,8 @@ Tensor float_pow(const Tensor& a, const Tensor& b) {  // float64
   const Tensor whole = b.floor() == b, half = b * 0.5;
   const Tensor odd = whole & (half.floor() != half);
   const Tensor signed_size = where(is_negative(a) & odd, -size, size);
-  const Tensor defined = where((a < 0.0) & !whole & a.isfinite() & b.isfinite(), a.full_like(NAN), signed_size);
+  const Tensor defined =
+      where((a < 0.0) & !whole & a.isfinite() & b.isfinite(), a.full_like(NAN), signed_size);
   return where((b == 0.0) | (a == 1.0) | ((a == -1.0) & b.isinf()), a.ones_like(), defined);
 }
 
@@ -400,7 +438,8 @@ Tensor Tensor::pow(const Operand& exponent, Where at) const {
   if (!is_float(a.dtype())) return integer_pow(a, b);
   const double n = exponent.real();
   if (exponent.number() != Operand::Number::none) {
-    if (n != 0 && n == std::floor(n) && std::abs(n) <= 64) return whole_pow(a, static_cast<std::int64_t>(n));
+    if (n != 0 && n == std::floor(n) && std::abs(n) <= 64)
+      return whole_pow(a, static_cast<std::int64_t>(n));
     if (n == 0.5) return a.sqrt(at);
   }
   const Tensor value = both_in_double(a.detach(at), b.detach(at), float_pow);
@@ -411,7 +450,9 @@ Tensor Tensor::pow(const Operand& exponent, Where at) const {
   });
 }
 
-Tensor Tensor::lerp(const Tensor& end, const Operand& weight, Where at) const { return *this + (Operand(end, at) - *this) * weight; }
+Tensor Tensor::lerp(const Tensor& end, const Operand& weight, Where at) const {
+  return *this + (Operand(end, at) - *this) * weight;
+}
 
 Tensor Tensor::copysign(const Operand& b, Where at) const {
   auto [x, y] = lift("copysign", Operand(as_float(*this, at), at), b);

@@ -11,14 +11,14 @@ std::size_t idx(int i) { return static_cast<std::size_t>(i); }
 
 // One axis of the base after the ellipsis and masks are worked out.
 struct Chosen {
-  Step step;                 // what is taken of the axis
-  bool dropped = false;      // an integer: the axis goes
-  Tensor index;              // an index tensor instead
+  Step step;             // what is taken of the axis
+  bool dropped = false;  // an integer: the axis goes
+  Tensor index;          // an index tensor instead
 };
 
 struct Plan {
-  std::vector<Chosen> axes;                    // one for each axis of the base
-  std::vector<int> result;                     // of the basic part: an axis of the base, or -1 for newaxis
+  std::vector<Chosen> axes;  // one for each axis of the base
+  std::vector<int> result;   // of the basic part: an axis of the base, or -1 for newaxis
 };
 
 std::int64_t length(std::int64_t begin, std::int64_t end, std::int64_t step) {
@@ -52,7 +52,8 @@ std::vector<Tensor> places_of(const Tensor& mask, Where at) {
     }
   }
   std::vector<Tensor> out;
-  for (const auto& p : places) out.push_back(Tensor(p, {static_cast<std::int64_t>(p.size())}, {.device = mask.device()}, at));
+  for (const auto& p : places)
+    out.push_back(Tensor(p, {static_cast<std::int64_t>(p.size())}, {.device = mask.device()}, at));
   return out;
 }
 
@@ -61,11 +62,14 @@ Plan planned(const Tensor& base, const std::vector<Index>& given, Where at) {
   int used = 0, ellipses = 0;
   for (const Index& i : given) {
     if (std::holds_alternative<Ellipsis>(i.value)) ++ellipses;
-    else if (const auto* t = std::get_if<Tensor>(&i.value)) used += t->dtype() == DType::boolean ? t->ndim() : 1;
+    else if (const auto* t = std::get_if<Tensor>(&i.value))
+      used += t->dtype() == DType::boolean ? t->ndim() : 1;
     else if (!std::holds_alternative<NewAxis>(i.value)) ++used;
   }
   if (ellipses > 1) fail<IndexError>("index", "there are two ellipses", at, "use one");
-  if (used > base.ndim()) fail<IndexError>("index", cat(used, " indices for shape ", shape_text(base)), at, cat("give at most ", base.ndim()));
+  if (used > base.ndim())
+    fail<IndexError>("index", cat(used, " indices for shape ", shape_text(base)), at,
+                     cat("give at most ", base.ndim()));
   Plan plan;
   int axis = 0;
   const auto whole = [&] {
@@ -83,20 +87,28 @@ Plan planned(const Tensor& base, const std::vector<Index>& given, Where at) {
     } else if (const auto* n = std::get_if<std::int64_t>(&i.value)) {
       const std::int64_t size = shape[idx(axis)];
       if (*n < -size || *n >= size) {
-        fail<IndexError>("index", cat("index ", *n, " is out of range for axis ", axis, " of shape ", shape_text(base)), at,
-                         size ? cat("use ", -size, "..", size - 1) : "the axis is empty");
+        fail<IndexError>(
+            "index",
+            cat("index ", *n, " is out of range for axis ", axis, " of shape ", shape_text(base)),
+            at, size ? cat("use ", -size, "..", size - 1) : "the axis is empty");
       }
       plan.axes.push_back({{*n < 0 ? *n + size : *n, 1, 1}, true, {}});
       ++axis;
     } else {
       const Tensor& t = std::get<Tensor>(i.value);
       expect_defined("index", t, at);
-      if (is_float(t.dtype())) fail<DTypeError>("index", cat("an index tensor has dtype ", std::string(name_of(t.dtype()))), at, "cast it to an integer");
+      if (is_float(t.dtype()))
+        fail<DTypeError>("index",
+                         cat("an index tensor has dtype ", std::string(name_of(t.dtype()))), at,
+                         "cast it to an integer");
       std::vector<Tensor> parts{t};
       if (t.dtype() == DType::boolean) {
         for (int k = 0; k < t.ndim(); ++k) {
           if (t.shape()[idx(k)] != shape[idx(axis + k)])
-            fail<IndexError>("index", cat("a mask of shape ", shape_text(t), " does not fit shape ", shape_text(base)), at, "a mask has the sizes of the axes it stands for");
+            fail<IndexError>(
+                "index",
+                cat("a mask of shape ", shape_text(t), " does not fit shape ", shape_text(base)),
+                at, "a mask has the sizes of the axes it stands for");
         }
         parts = places_of(t, at);
       }
@@ -137,8 +149,8 @@ Tensor taken(const Tensor& x, const std::vector<Chosen>& axes, Where at) {
 // The indexed axes of x first, flattened to one; then the others.
 struct Fancy {
   std::vector<int> indexed, others;
-  Tensor place;                // flat places in the joined axis; -1 where out of range
-  Dims places;                 // the broadcast shape of the index tensors
+  Tensor place;  // flat places in the joined axis; -1 where out of range
+  Dims places;   // the broadcast shape of the index tensors
   std::int64_t joined = 1;
 };
 
@@ -185,7 +197,8 @@ std::size_t position_of_places(const Plan& plan) {
 Tensor indexed(const Tensor& base, const std::vector<Index>& given, Where at) {
   const Plan plan = planned(base, given, at);
   Tensor x = taken(base, plan.axes, at);
-  const bool fancy = std::ranges::any_of(plan.axes, [](const Chosen& c) { return c.index.is_defined(); });
+  const bool fancy =
+      std::ranges::any_of(plan.axes, [](const Chosen& c) { return c.index.is_defined(); });
   Dims sizes = x.shape();
   if (!fancy) {
     Dims to;
@@ -198,7 +211,7 @@ Tensor indexed(const Tensor& base, const std::vector<Index>& given, Where at) {
   for (int o : f.others) rest *= sizes[idx(o)];
   rows.push_back(rest);
   const Tensor table = x.permute(joined_order(f), at).reshape(rows, at);
-  const Tensor picked = table.index_select(0, f.place.flatten(0, -1, at), at);   // (places, rest)
+  const Tensor picked = table.index_select(0, f.place.flatten(0, -1, at), at);  // (places, rest)
   // (places.., others..) -> the user's order
   Dims full = f.places;
   for (int o : f.others) full.push_back(sizes[idx(o)]);
@@ -228,7 +241,8 @@ Tensor indexed(const Tensor& base, const std::vector<Index>& given, Where at) {
       placed = true;
       continue;
     }
-    while (f.others[other] != axis) order.push_back(static_cast<int>(f.places.size() + other++));  // integers: size 1
+    while (f.others[other] != axis)
+      order.push_back(static_cast<int>(f.places.size() + other++));  // integers: size 1
     order.push_back(static_cast<int>(f.places.size() + other++));
     to.push_back(sizes[idx(axis)]);
   }
@@ -240,10 +254,11 @@ void write_part(Tensor& base, const std::vector<Index>& given, const Operand& va
   const PlaceScope place(at);
   const Lazy old = base.lazy();
   if (old->requires_grad && old->src.empty() && grad_enabled()) {
-    fail<GradientError>("setitem", "a leaf that requires a gradient is written in place", at, "do it under NoGrad, or write to a copy");
+    fail<GradientError>("setitem", "a leaf that requires a gradient is written in place", at,
+                        "do it under NoGrad, or write to a copy");
   }
   const Plan plan = planned(base, given, at);
-  const Tensor shape_like = indexed(base, given, at);   // for the shape that the value must have
+  const Tensor shape_like = indexed(base, given, at);  // for the shape that the value must have
   Tensor v = wrap(lazy_of(value, old->dtype, *old->device));
   Dims want = shape_like.shape(), have = v.shape();
   while (have.size() > want.size() && have[0] == 1) {
@@ -253,9 +268,13 @@ void write_part(Tensor& base, const std::vector<Index>& given, const Operand& va
   try {
     v = wrap(broadcast_to(v.lazy(), shape_of(want)));
   } catch (const ShapeError&) {
-    fail<ShapeError>("setitem", cat("a value of shape ", shape_text(v), " does not broadcast to the part's shape ", to_text(shape_of(want))), at, "give a value that does");
+    fail<ShapeError>("setitem",
+                     cat("a value of shape ", shape_text(v),
+                         " does not broadcast to the part's shape ", to_text(shape_of(want))),
+                     at, "give a value that does");
   }
-  const bool fancy = std::ranges::any_of(plan.axes, [](const Chosen& c) { return c.index.is_defined(); });
+  const bool fancy =
+      std::ranges::any_of(plan.axes, [](const Chosen& c) { return c.index.is_defined(); });
   Region region;
   Dims part;
   for (const Chosen& c : plan.axes) {
@@ -297,7 +316,8 @@ void write_part(Tensor& base, const std::vector<Index>& given, const Operand& va
   Dims moved;
   for (int a : joined) moved.push_back(sizes[idx(a)]);
   const Tensor target = x.permute(joined, at).reshape({f.joined, rest}, at);
-  const Tensor done = wrap(scatter(target.lazy(), where_to.lazy(), rows.lazy(), 0, Op::store)).reshape(moved, at);
+  const Tensor done =
+      wrap(scatter(target.lazy(), where_to.lazy(), rows.lazy(), 0, Op::store)).reshape(moved, at);
   std::vector<int> back(joined.size());
   for (std::size_t i = 0; i < joined.size(); ++i) back[idx(joined[i])] = static_cast<int>(i);
   base.set_lazy(assign(old, done.permute(back, at).lazy(), region));
@@ -306,16 +326,27 @@ void write_part(Tensor& base, const std::vector<Index>& given, const Operand& va
 }  // namespace
 
 Part::Part(Tensor base, std::vector<Index> indices, Where where)
-    : Tensor(indexed(base, indices, where)), base_(std::move(base)), indices_(std::move(indices)), where_(where) {}
+    : Tensor(indexed(base, indices, where)),
+      base_(std::move(base)),
+      indices_(std::move(indices)),
+      where_(where) {}
 
 Part& Part::operator=(const Operand& value) {
   write_part(base_, indices_, value, where_);
   return *this;
 }
-Part& Part::operator+=(const Operand& v) { return *this = Operand(static_cast<const Tensor&>(*this) + v, v.where()); }
-Part& Part::operator-=(const Operand& v) { return *this = Operand(static_cast<const Tensor&>(*this) - v, v.where()); }
-Part& Part::operator*=(const Operand& v) { return *this = Operand(static_cast<const Tensor&>(*this) * v, v.where()); }
-Part& Part::operator/=(const Operand& v) { return *this = Operand(static_cast<const Tensor&>(*this) / v, v.where()); }
+Part& Part::operator+=(const Operand& v) {
+  return *this = Operand(static_cast<const Tensor&>(*this) + v, v.where());
+}
+Part& Part::operator-=(const Operand& v) {
+  return *this = Operand(static_cast<const Tensor&>(*this) - v, v.where());
+}
+Part& Part::operator*=(const Operand& v) {
+  return *this = Operand(static_cast<const Tensor&>(*this) * v, v.where());
+}
+Part& Part::operator/=(const Operand& v) {
+  return *this = Operand(static_cast<const Tensor&>(*this) / v, v.where());
+}
 
 Part Tensor::at(std::vector<Index> indices, Where where) const {
   expect_defined("index", *this, where);
@@ -325,18 +356,29 @@ Part Tensor::at(std::vector<Index> indices, Where where) const {
 // Every place compared with the index, and summed: the compiler reads the one place instead.
 Tensor Tensor::gather(int axis, const Tensor& index, Where at) const {
   const int a = checked_axis("gather", axis, ndim(), *this, at);
-  if (index.ndim() != ndim()) fail<ShapeError>("gather", cat("the index has shape ", shape_text(index), ", the tensor ", shape_text(*this)), at, "they need the same number of axes");
-  if (!is_integer(index.dtype())) fail<DTypeError>("gather", cat("the index has dtype ", std::string(name_of(index.dtype()))), at, "cast it to an integer");
+  if (index.ndim() != ndim())
+    fail<ShapeError>(
+        "gather",
+        cat("the index has shape ", shape_text(index), ", the tensor ", shape_text(*this)), at,
+        "they need the same number of axes");
+  if (!is_integer(index.dtype()))
+    fail<DTypeError>("gather", cat("the index has dtype ", std::string(name_of(index.dtype()))), at,
+                     "cast it to an integer");
   const std::int64_t n = shape()[idx(a)];
   Dims cut = index.shape();
   std::vector<std::pair<std::int64_t, std::int64_t>> spans;
   for (int i = 0; i < ndim(); ++i) {
-    if (i != a && cut[idx(i)] > shape()[idx(i)]) fail<ShapeError>("gather", cat("the index has shape ", shape_text(index), ", the tensor ", shape_text(*this)), at, "other axes may not be longer than the tensor's");
+    if (i != a && cut[idx(i)] > shape()[idx(i)])
+      fail<ShapeError>(
+          "gather",
+          cat("the index has shape ", shape_text(index), ", the tensor ", shape_text(*this)), at,
+          "other axes may not be longer than the tensor's");
     spans.emplace_back(0, i == a ? n : cut[idx(i)]);
   }
   const Tensor raw = index.cast(DType::int64, at);
-  const Tensor place = mote::where(raw < 0, raw + n, raw, at).unsqueeze(a + 1, at);      // (.., i, 1, ..)
-  const Tensor table = shrink(spans, at).unsqueeze(a, at);                                // (.., 1, n, ..)
+  const Tensor place =
+      mote::where(raw < 0, raw + n, raw, at).unsqueeze(a + 1, at);  // (.., i, 1, ..)
+  const Tensor table = shrink(spans, at).unsqueeze(a, at);          // (.., 1, n, ..)
   Dims line(idx(ndim()) + 1, 1);
   line[idx(a) + 1] = n;
   const Tensor rows = arange(n, {DType::int64, device(), false}, at).reshape(line, at);
@@ -356,10 +398,14 @@ Tensor Tensor::index_select(int axis, const Tensor& index, Where at) const {
 
 namespace {
 
-Tensor scattered(std::string_view name, const Tensor& x, int axis, const Tensor& index, const Tensor& source, Op op, Where at) {
+Tensor scattered(std::string_view name, const Tensor& x, int axis, const Tensor& index,
+                 const Tensor& source, Op op, Where at) {
   const int a = checked_axis(name, axis, x.ndim(), x, at);
   if (index.ndim() != x.ndim() || source.ndim() != x.ndim())
-    fail<ShapeError>(name, cat("index ", shape_text(index), " and source ", shape_text(source), " for a tensor of shape ", shape_text(x)), at, "they need the same number of axes");
+    fail<ShapeError>(name,
+                     cat("index ", shape_text(index), " and source ", shape_text(source),
+                         " for a tensor of shape ", shape_text(x)),
+                     at, "they need the same number of axes");
   const Dims cut = index.shape(), full = x.shape(), given = source.shape();
   std::vector<std::pair<std::int64_t, std::int64_t>> spans;
   bool fits = true, equal = true;
@@ -368,13 +414,18 @@ Tensor scattered(std::string_view name, const Tensor& x, int axis, const Tensor&
     equal &= i == a || cut[idx(i)] == full[idx(i)];
     spans.emplace_back(0, cut[idx(i)]);
   }
-  if (!fits) fail<ShapeError>(name, cat("index ", shape_text(index), " is larger than source ", shape_text(source), " or tensor ", shape_text(x)), at, "make the index smaller");
+  if (!fits)
+    fail<ShapeError>(name,
+                     cat("index ", shape_text(index), " is larger than source ", shape_text(source),
+                         " or tensor ", shape_text(x)),
+                     at, "make the index smaller");
   const std::int64_t n = full[idx(a)];
   const Tensor raw = index.cast(DType::int64, at), place = where(raw < 0, raw + n, raw, at);
   const Tensor values = source.shrink(spans, at).cast(x.dtype(), at);
   if (equal) return wrap(scatter(x.lazy(), place.lazy(), values.lazy(), a, op));
   std::vector<Index> part;
-  for (int i = 0; i < x.ndim(); ++i) part.emplace_back(i == a ? Slice() : Slice(0, cut[idx(i)]), at);
+  for (int i = 0; i < x.ndim(); ++i)
+    part.emplace_back(i == a ? Slice() : Slice(0, cut[idx(i)]), at);
   Tensor out = wrap(x.lazy());
   const Tensor inner = x.at(part, at);
   out.at(part, at) = Operand(wrap(scatter(inner.lazy(), place.lazy(), values.lazy(), a, op)), at);
@@ -384,41 +435,55 @@ Tensor scattered(std::string_view name, const Tensor& x, int axis, const Tensor&
 }  // namespace
 
 Tensor Tensor::scatter(int axis, const Tensor& index, const Operand& source, Where at) const {
-  const Tensor values = source.number() == Operand::Number::none ? tensor_of(source) : wrap(broadcast_to(lazy_of(source, dtype(), *lazy()->device), index.lazy()->shape));
+  const Tensor values =
+      source.number() == Operand::Number::none
+          ? tensor_of(source)
+          : wrap(broadcast_to(lazy_of(source, dtype(), *lazy()->device), index.lazy()->shape));
   return scattered("scatter", *this, axis, index, values, Op::store, at);
 }
 
-Tensor Tensor::scatter_reduce(int axis, const Tensor& index, const Tensor& source, ScatterReduce how, bool include_self, Where at) const {
-  const Op op = how == ScatterReduce::prod ? Op::mul : how == ScatterReduce::amax ? Op::max : how == ScatterReduce::amin ? Op::min : Op::add;
+Tensor Tensor::scatter_reduce(int axis, const Tensor& index, const Tensor& source,
+                              ScatterReduce how, bool include_self, Where at) const {
+  const Op op = how == ScatterReduce::prod   ? Op::mul
+                : how == ScatterReduce::amax ? Op::max
+                : how == ScatterReduce::amin ? Op::min
+                                             : Op::add;
   Tensor start = *this;
   if (!include_self) {  // places that are written start from the op's identity
-    const Tensor hit = scattered("scatter_reduce", zeros_like(at), axis, index, source.ones_like(at), Op::store, at);
-    const Tensor none = wrap(broadcast_to(constant_lazy(identity_of(op, dtype()), {}, *lazy()->device), lazy()->shape));
+    const Tensor hit = scattered("scatter_reduce", zeros_like(at), axis, index,
+                                 source.ones_like(at), Op::store, at);
+    const Tensor none = wrap(
+        broadcast_to(constant_lazy(identity_of(op, dtype()), {}, *lazy()->device), lazy()->shape));
     start = mote::where(hit != 0, none, *this, at);
   }
   const Tensor total = scattered("scatter_reduce", start, axis, index, source, op, at);
   if (how != ScatterReduce::mean) return total;
   const Tensor ones = source.ones_like(at).cast(dtype(), at);
-  const Tensor count = scattered("scatter_reduce", include_self ? ones_like(at) : zeros_like(at), axis, index, ones, Op::add, at);
+  const Tensor count = scattered("scatter_reduce", include_self ? ones_like(at) : zeros_like(at),
+                                 axis, index, ones, Op::add, at);
   const Tensor safe = mote::where(count == 0, 1, count, at);
   return is_float(dtype()) ? total / safe : total.floor_divide(safe, at);
 }
 
 Tensor Tensor::masked_fill(const Tensor& mask, const Operand& value, Where at) const {
-  const Operand v = value.number() == Operand::Number::none ? value : Operand(full_like(value, at), at);
+  const Operand v =
+      value.number() == Operand::Number::none ? value : Operand(full_like(value, at), at);
   return mote::where(mask, v, *this, at);
 }
 
 Tensor Tensor::one_hot(std::int64_t classes, Where at) const {
-  if (classes < 0) fail<ValueError>("one_hot", cat("the number of classes is ", classes), at, "give 0 or more");
+  if (classes < 0)
+    fail<ValueError>("one_hot", cat("the number of classes is ", classes), at, "give 0 or more");
   const Tensor place = arange(classes, {DType::int64, device(), false}, at);
   return (unsqueeze(-1, at).cast(DType::int64, at) == place).cast(default_int(), at);
 }
 
 namespace {
 Tensor below_diagonal(const Tensor& x, std::int64_t diagonal, Where at) {
-  const Tensor i = Tensor::arange(x.size(-2), {DType::int64, x.device(), false}, at).reshape({x.size(-2), 1}, at);
-  const Tensor j = Tensor::arange(x.size(-1), {DType::int64, x.device(), false}, at).reshape({1, x.size(-1)}, at);
+  const Tensor i = Tensor::arange(x.size(-2), {DType::int64, x.device(), false}, at)
+                       .reshape({x.size(-2), 1}, at);
+  const Tensor j = Tensor::arange(x.size(-1), {DType::int64, x.device(), false}, at)
+                       .reshape({1, x.size(-1)}, at);
   return j <= i + diagonal;
 }
 }  // namespace

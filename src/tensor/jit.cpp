@@ -20,7 +20,7 @@ struct Recording {
   std::vector<Signature> inputs;
   int calls = 0;
   std::shared_ptr<Captured> captured;
-  std::vector<std::shared_ptr<Buffer>> holes;         // of the inputs
+  std::vector<std::shared_ptr<Buffer>> holes;  // of the inputs
   std::vector<Lazy> results;
 };
 
@@ -49,8 +49,10 @@ void check_inputs(const std::vector<Tensor>& inputs, Where at) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     expect_defined("jit", inputs[i], at);
     for (std::size_t j = 0; j < i; ++j) {
-      if (inputs[i].same(inputs[j]) || (inputs[i].numel() && stored(inputs[i].lazy())->buffer == stored(inputs[j].lazy())->buffer))
-        fail<JitError>("jit", cat("inputs ", j, " and ", i, " are the same tensor"), at, "give it once, and use it twice inside");
+      if (inputs[i].same(inputs[j]) || (inputs[i].numel() && stored(inputs[i].lazy())->buffer ==
+                                                                 stored(inputs[j].lazy())->buffer))
+        fail<JitError>("jit", cat("inputs ", j, " and ", i, " are the same tensor"), at,
+                       "give it once, and use it twice inside");
     }
   }
 }
@@ -59,7 +61,8 @@ void check_inputs(const std::vector<Tensor>& inputs, Where at) {
 std::vector<Tensor> realized(const std::vector<Tensor>& results, Where at) {
   std::vector<Tensor> out;
   for (const Tensor& t : results) {
-    if (!t.is_defined()) fail<JitError>("jit", "a result is not defined", at, "return tensors only");
+    if (!t.is_defined())
+      fail<JitError>("jit", "a result is not defined", at, "return tensors only");
     const Lazy n = detach(t.lazy());
     out.push_back(wrap(make_lazy(Op::contiguous, {n}, n->shape, n->dtype, n->device)));
   }
@@ -120,7 +123,8 @@ std::vector<Tensor> JitFunction::call(const std::vector<Tensor>& given, Where at
   }
   Recording& r = all[which];
   std::vector<Hole> holes;
-  for (std::size_t i = 0; i < inputs.size(); ++i) holes.push_back({r.holes[i].get(), inputs[i].lazy()->buffer});
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    holes.push_back({r.holes[i].get(), inputs[i].lazy()->buffer});
   std::vector<Tensor> out;
   for (const Lazy& n : r.results) {
     const auto fresh = Buffer::make(*n->device, n->buffer->bytes());

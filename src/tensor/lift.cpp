@@ -18,9 +18,9 @@ DType dtype_beside(std::string_view op, const Operand& number, DType tensor) {
   if (number.number() == Operand::Number::floating) return default_float();
   if (tensor == DType::boolean) return default_int();
   if (fits(number.integer(), tensor)) return tensor;
-  fail<ValueError>(op, cat("the number ", number.integer(), " does not fit in ",
-                           std::string(name_of(tensor))),
-                   number.where(), "cast the tensor to a wider dtype first");
+  fail<ValueError>(
+      op, cat("the number ", number.integer(), " does not fit in ", std::string(name_of(tensor))),
+      number.where(), "cast the tensor to a wider dtype first");
 }
 
 DType own_dtype(const Operand& o) {
@@ -75,17 +75,17 @@ std::pair<Lazy, Lazy> lift(std::string_view op, const Operand& a, const Operand&
                                    : default_device();
   const Lazy x = lazy_of(a, dtype, device), y = lazy_of(b, dtype, device);
   if (x->device != y->device) {
-    fail<DeviceError>(op, cat("the operands are on ", x->device->name(), " and ",
-                              y->device->name()),
+    fail<DeviceError>(op,
+                      cat("the operands are on ", x->device->name(), " and ", y->device->name()),
                       a.where(), "move one with .to(device)");
   }
   Shape common;
   try {
     common = broadcast_shape(x->shape, y->shape);
   } catch (const ShapeError&) {
-    fail<ShapeError>(op, cat("the shapes ", to_text(x->shape), " and ", to_text(y->shape),
-                             " do not broadcast"),
-                     a.where(), "sizes must be equal or 1, counted from the last axis");
+    fail<ShapeError>(
+        op, cat("the shapes ", to_text(x->shape), " and ", to_text(y->shape), " do not broadcast"),
+        a.where(), "sizes must be equal or 1, counted from the last axis");
   }
   return {broadcast_to(x, common), broadcast_to(y, common)};
 }

@@ -16,8 +16,8 @@ namespace mote {
 // What a Tensor's handles share.
 struct TensorState {
   mutable std::mutex mutex;
-  Lazy lazy;              // guarded by mutex
-  Tensor grad;            // guarded by mutex
+  Lazy lazy;    // guarded by mutex
+  Tensor grad;  // guarded by mutex
   std::string name;
 };
 
@@ -30,7 +30,7 @@ template <class E>
 }
 
 inline Tensor wrap(Lazy lazy) { return Tensor(std::move(lazy)); }
-Lazy lazy_of(const Operand&, DType as, Device&);   // a number becomes a constant
+Lazy lazy_of(const Operand&, DType as, Device&);  // a number becomes a constant
 Shape shape_of(const Dims&);
 Dims dims_of(const Shape&);
 std::string shape_text(const Tensor&);
@@ -44,12 +44,11 @@ Tensor tensor_of(const Operand&);
 // An axis counted from the front; IndexError names the op, the axis and the shape.
 int checked_axis(std::string_view op, int axis, int ndim, const Tensor&, Where);
 std::vector<int> checked_axes(std::string_view op, const AxisList&, const Tensor&, Where);
-Tensor as_float(const Tensor&, Where);   // integers and bools become default_float
+Tensor as_float(const Tensor&, Where);  // integers and bools become default_float
 void expect_defined(std::string_view op, const Tensor&, Where);
 
 // value with a gradient of its own; `rule` gets Tensors (gradient, value).
 Tensor with_own_gradient(const Tensor& value, const std::vector<Tensor>& inputs,
                          std::function<std::vector<Tensor>(const Tensor&, const Tensor&)> rule);
-
 
 }  // namespace mote

@@ -16,7 +16,8 @@ void expect_classes(std::string_view op, const Tensor& x, const Tensor& target, 
   if (want.empty()) fail<ShapeError>(op, "the input is a scalar", at, "give (N, C) or (C,)");
   want.erase(want.begin() + class_axis(x));
   if (target.shape() != want)
-    fail<ShapeError>(op, cat("input ", shape_text(x), " and target ", shape_text(target)), at, "the target has the input's shape without the classes");
+    fail<ShapeError>(op, cat("input ", shape_text(x), " and target ", shape_text(target)), at,
+                     "the target has the input's shape without the classes");
 }
 
 // The sum of weight * loss over the chosen classes, and of the weights.
@@ -30,7 +31,10 @@ Tensor picked_loss(const Tensor& log_p, const Tensor& target, const LossOptions&
   if (o.weight.is_defined()) {
     Dims line(static_cast<std::size_t>(log_p.ndim()), 1);
     line[static_cast<std::size_t>(axis)] = classes;
-    weight = weight * o.weight.reshape(line, at).expand(log_p.shape(), at).gather(axis, index, at).squeeze(axis, at);
+    weight = weight * o.weight.reshape(line, at)
+                          .expand(log_p.shape(), at)
+                          .gather(axis, index, at)
+                          .squeeze(axis, at);
   }
   Tensor loss = -log_p.gather(axis, index, at).squeeze(axis, at) * weight;
   if (o.label_smoothing > 0) {
@@ -63,7 +67,9 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const LossOptio
     return picked_loss(log_p, target, o, at);
   }
   if (target.shape() != logits.shape())
-    fail<ShapeError>("cross_entropy", cat("logits ", shape_text(logits), " and probabilities ", shape_text(target)), at, "their shapes must be equal");
+    fail<ShapeError>("cross_entropy",
+                     cat("logits ", shape_text(logits), " and probabilities ", shape_text(target)),
+                     at, "their shapes must be equal");
   const double smooth = o.label_smoothing;
   const Tensor p = target * (1 - smooth) + smooth / static_cast<double>(logits.size(axis));
   Tensor each = -(log_p * p);
@@ -81,13 +87,18 @@ Tensor binary_cross_entropy(const Tensor& p, const Tensor& target, Reduction r, 
   return finished(-(target * yes + (1.0 - target) * no), r, at);
 }
 
-Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, Reduction r, const Tensor& pos_weight, Where at) {
+Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, Reduction r,
+                                        const Tensor& pos_weight, Where at) {
   const Tensor yes = x.logsigmoid(at), no = (-x).logsigmoid(at);
   const Tensor weighted = pos_weight.is_defined() ? yes * pos_weight : yes;
   return finished(-(target * weighted + (1.0 - target) * no), r, at);
 }
 
-Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction r, Where at) { return finished((x - target).square(at), r, at); }
-Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction r, Where at) { return finished((x - target).abs(at), r, at); }
+Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction r, Where at) {
+  return finished((x - target).square(at), r, at);
+}
+Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction r, Where at) {
+  return finished((x - target).abs(at), r, at);
+}
 
 }  // namespace mote

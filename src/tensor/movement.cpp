@@ -18,22 +18,27 @@ Tensor Tensor::reshape(Dims to, Where where) const {
   std::optional<std::size_t> open;
   for (std::size_t i = 0; i < to.size(); ++i) {
     if (to[i] == -1 && !open) open = i;
-    else if (to[i] < 0) fail<ShapeError>("reshape", cat("size ", to[i], " in ", to_text(shape_of(to))), where, "one size may be -1, the others are 0 or more");
+    else if (to[i] < 0)
+      fail<ShapeError>("reshape", cat("size ", to[i], " in ", to_text(shape_of(to))), where,
+                       "one size may be -1, the others are 0 or more");
     else known *= to[i];
   }
   if (open) to[*open] = known ? n / known : 0;
   std::int64_t total = 1;
   for (std::int64_t s : to) total *= s;
   if (total != n) {
-    fail<ShapeError>("reshape", cat("shape ", shape_text(*this), " has ", n, " elements, ", to_text(shape_of(to)), " does not"), where,
-                     "the number of elements must stay");
+    fail<ShapeError>("reshape",
+                     cat("shape ", shape_text(*this), " has ", n, " elements, ",
+                         to_text(shape_of(to)), " does not"),
+                     where, "the number of elements must stay");
   }
   return wrap(mote::reshape(lazy(), shape_of(to)));
 }
 
 Tensor Tensor::permute(std::vector<int> axes, Where where) const {
   if (static_cast<int>(axes.size()) != ndim())
-    fail<ShapeError>("permute", cat(axes.size(), " axes for shape ", shape_text(*this)), where, "name each axis once");
+    fail<ShapeError>("permute", cat(axes.size(), " axes for shape ", shape_text(*this)), where,
+                     "name each axis once");
   const AxisList list(axes);
   checked_axes("permute", list, *this, where);
   for (int& a : axes) a = checked_axis("permute", a, ndim(), *this, where);
@@ -41,7 +46,8 @@ Tensor Tensor::permute(std::vector<int> axes, Where where) const {
 }
 
 Tensor Tensor::transpose(int a, int b, Where where) const {
-  const int x = checked_axis("transpose", a, ndim(), *this, where), y = checked_axis("transpose", b, ndim(), *this, where);
+  const int x = checked_axis("transpose", a, ndim(), *this, where),
+            y = checked_axis("transpose", b, ndim(), *this, where);
   std::vector<int> axes(idx(ndim()));
   std::iota(axes.begin(), axes.end(), 0);
   std::swap(axes[idx(x)], axes[idx(y)]);
@@ -49,19 +55,26 @@ Tensor Tensor::transpose(int a, int b, Where where) const {
 }
 
 Tensor Tensor::t(Where where) const {
-  if (ndim() > 2) fail<ShapeError>("t", cat("the tensor has shape ", shape_text(*this)), where, "t takes up to 2 axes; use transpose");
+  if (ndim() > 2)
+    fail<ShapeError>("t", cat("the tensor has shape ", shape_text(*this)), where,
+                     "t takes up to 2 axes; use transpose");
   return ndim() < 2 ? *this : transpose(0, 1, where);
 }
 
 Tensor Tensor::expand(Dims to, Where where) const {
   const Dims from = shape();
   const std::size_t extra = to.size() - from.size();
-  if (to.size() < from.size()) fail<ShapeError>("expand", cat("shape ", shape_text(*this), " has more axes than ", to_text(shape_of(to))), where, "give at least as many axes");
+  if (to.size() < from.size())
+    fail<ShapeError>(
+        "expand", cat("shape ", shape_text(*this), " has more axes than ", to_text(shape_of(to))),
+        where, "give at least as many axes");
   for (std::size_t i = 0; i < to.size(); ++i) {
     const std::int64_t have = i < extra ? 1 : from[i - extra];
     if (to[i] == -1) to[i] = have;
     if (to[i] < 0 || (have != 1 && have != to[i])) {
-      fail<ShapeError>("expand", cat("shape ", shape_text(*this), " does not expand to ", to_text(shape_of(to))), where, "only axes of size 1 expand");
+      fail<ShapeError>(
+          "expand", cat("shape ", shape_text(*this), " does not expand to ", to_text(shape_of(to))),
+          where, "only axes of size 1 expand");
     }
   }
   return wrap(broadcast_to(lazy(), shape_of(to)));
@@ -69,30 +82,42 @@ Tensor Tensor::expand(Dims to, Where where) const {
 
 Tensor Tensor::shrink(std::vector<std::pair<std::int64_t, std::int64_t>> spans, Where where) const {
   const Dims from = shape();
-  if (spans.size() != from.size()) fail<ShapeError>("shrink", cat(spans.size(), " spans for shape ", shape_text(*this)), where, "give one for each axis");
+  if (spans.size() != from.size())
+    fail<ShapeError>("shrink", cat(spans.size(), " spans for shape ", shape_text(*this)), where,
+                     "give one for each axis");
   Spans out;
   for (std::size_t i = 0; i < spans.size(); ++i) {
     const auto [b, e] = spans[i];
-    if (b < 0 || e < b || e > from[i]) fail<IndexError>("shrink", cat("span ", b, "..", e, " of axis ", i, " of ", shape_text(*this)), where, cat("it must lie in 0..", from[i]));
+    if (b < 0 || e < b || e > from[i])
+      fail<IndexError>("shrink",
+                       cat("span ", b, "..", e, " of axis ", i, " of ", shape_text(*this)), where,
+                       cat("it must lie in 0..", from[i]));
     out.push_back({b, e});
   }
   return wrap(mote::shrink(lazy(), out));
 }
 
-Tensor Tensor::pad(std::vector<std::pair<std::int64_t, std::int64_t>> padding, const Operand& value, Where where) const {
+Tensor Tensor::pad(std::vector<std::pair<std::int64_t, std::int64_t>> padding, const Operand& value,
+                   Where where) const {
   const Dims from = shape();
-  if (padding.size() != from.size()) fail<ShapeError>("pad", cat(padding.size(), " pairs for shape ", shape_text(*this)), where, "give one for each axis");
+  if (padding.size() != from.size())
+    fail<ShapeError>("pad", cat(padding.size(), " pairs for shape ", shape_text(*this)), where,
+                     "give one for each axis");
   std::vector<std::pair<std::int64_t, std::int64_t>> crop;
   Padding out;
   for (std::size_t i = 0; i < padding.size(); ++i) {
     const auto [b, a] = padding[i];
     crop.emplace_back(std::max<std::int64_t>(-b, 0), from[i] - std::max<std::int64_t>(-a, 0));
-    if (crop.back().first > crop.back().second) fail<ShapeError>("pad", cat("axis ", i, " of ", shape_text(*this), " is cropped to less than nothing"), where, "crop less");
+    if (crop.back().first > crop.back().second)
+      fail<ShapeError>(
+          "pad", cat("axis ", i, " of ", shape_text(*this), " is cropped to less than nothing"),
+          where, "crop less");
     out.emplace_back(std::max<std::int64_t>(b, 0), std::max<std::int64_t>(a, 0));
   }
   const Tensor x = shrink(crop, where);
   const Tensor padded = wrap(mote::pad(x.lazy(), out));
-  const bool zero = value.number() != Operand::Number::none && value.real() == 0 && value.integer() == 0;
+  const bool zero =
+      value.number() != Operand::Number::none && value.real() == 0 && value.integer() == 0;
   if (zero) return padded;
   // The validity is a padded view of a constant: no bytes.
   const Lazy ones = constant_lazy(Scalar(DType::boolean, 1), x.lazy()->shape, *x.lazy()->device);
@@ -121,7 +146,8 @@ Tensor Tensor::unsqueeze(int axis, Where where) const {
 
 Tensor Tensor::flatten(int start, int end, Where where) const {
   if (ndim() == 0) return reshape({1}, where);
-  const int s = checked_axis("flatten", start, ndim(), *this, where), e = checked_axis("flatten", end, ndim(), *this, where);
+  const int s = checked_axis("flatten", start, ndim(), *this, where),
+            e = checked_axis("flatten", end, ndim(), *this, where);
   const Dims from = shape();
   Dims to(from.begin(), from.begin() + s);
   std::int64_t n = 1;
@@ -148,7 +174,10 @@ Tensor Tensor::unflatten(int axis, Dims sizes, Where where) const {
 std::vector<Tensor> Tensor::split(std::vector<std::int64_t> sizes, int axis, Where where) const {
   const int a = checked_axis("split", axis, ndim(), *this, where);
   const std::int64_t total = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
-  if (total != shape()[idx(a)]) fail<ShapeError>("split", cat("the sizes add up to ", total, ", axis ", axis, " has ", shape()[idx(a)]), where, "they must add up to the axis");
+  if (total != shape()[idx(a)])
+    fail<ShapeError>("split",
+                     cat("the sizes add up to ", total, ", axis ", axis, " has ", shape()[idx(a)]),
+                     where, "they must add up to the axis");
   std::vector<Tensor> out;
   std::int64_t from = 0;
   for (std::int64_t s : sizes) {
@@ -172,7 +201,9 @@ Tensor cat(const std::vector<Tensor>& parts, int axis, Where where) {
       total += mine[idx(a)];
       mine[idx(a)] = first[idx(a)] = 0;
     }
-    if (mine != first) fail<ShapeError>("cat", cat("shapes ", shape_text(parts[0]), " and ", shape_text(p)), where, "all axes but the joined one must agree");
+    if (mine != first)
+      fail<ShapeError>("cat", cat("shapes ", shape_text(parts[0]), " and ", shape_text(p)), where,
+                       "all axes but the joined one must agree");
     dtype = promote(dtype, p.dtype());
   }
   // Each part padded to its place; where the places meet, the sum of a part and zeros. A select by
@@ -190,7 +221,8 @@ Tensor cat(const std::vector<Tensor>& parts, int axis, Where where) {
       out = x;
       continue;
     }
-    const Lazy ones = constant_lazy(Scalar(DType::boolean, 1), shape_of(p.shape()), *p.lazy()->device);
+    const Lazy ones =
+        constant_lazy(Scalar(DType::boolean, 1), shape_of(p.shape()), *p.lazy()->device);
     Padding bounds;
     for (auto [b, e] : padding) bounds.emplace_back(b, e);
     out = mote::where(wrap(pad(ones, bounds)), x, out, where);
@@ -200,15 +232,19 @@ Tensor cat(const std::vector<Tensor>& parts, int axis, Where where) {
 
 std::vector<Tensor> Tensor::split(std::int64_t size, int axis, Where where) const {
   const int a = checked_axis("split", axis, ndim(), *this, where);
-  if (size <= 0) fail<ValueError>("split", mote::cat("the size is ", size), where, "give a positive size");
+  if (size <= 0)
+    fail<ValueError>("split", mote::cat("the size is ", size), where, "give a positive size");
   std::vector<std::int64_t> sizes;
-  for (std::int64_t left = shape()[idx(a)]; left > 0; left -= size) sizes.push_back(std::min(left, size));
+  for (std::int64_t left = shape()[idx(a)]; left > 0; left -= size)
+    sizes.push_back(std::min(left, size));
   return split(std::move(sizes), axis, where);
 }
 
 std::vector<Tensor> Tensor::chunk(std::int64_t chunks, int axis, Where where) const {
   const int a = checked_axis("chunk", axis, ndim(), *this, where);
-  if (chunks <= 0) fail<ValueError>("chunk", mote::cat("the number of chunks is ", chunks), where, "give a positive number");
+  if (chunks <= 0)
+    fail<ValueError>("chunk", mote::cat("the number of chunks is ", chunks), where,
+                     "give a positive number");
   const std::int64_t n = shape()[idx(a)];
   return split(std::max<std::int64_t>((n + chunks - 1) / chunks, 1), axis, where);
 }
@@ -233,7 +269,9 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, Where where) {
 
 Tensor Tensor::repeat(Dims repeats, Where where) const {
   Dims from = shape();
-  if (repeats.size() < from.size()) fail<ShapeError>("repeat", mote::cat(repeats.size(), " repeats for shape ", shape_text(*this)), where, "give at least one for each axis");
+  if (repeats.size() < from.size())
+    fail<ShapeError>("repeat", mote::cat(repeats.size(), " repeats for shape ", shape_text(*this)),
+                     where, "give at least one for each axis");
   from.insert(from.begin(), repeats.size() - from.size(), 1);
   Dims wide, all, to;
   for (std::size_t i = 0; i < from.size(); ++i) {
@@ -256,7 +294,9 @@ Tensor Tensor::repeat_interleave(std::int64_t repeats, std::optional<int> axis, 
 }
 
 Tensor Tensor::roll(std::vector<std::int64_t> shifts, std::vector<int> axes, Where where) const {
-  if (shifts.size() != axes.size()) fail<ValueError>("roll", mote::cat(shifts.size(), " shifts for ", axes.size(), " axes"), where, "give one shift for each axis");
+  if (shifts.size() != axes.size())
+    fail<ValueError>("roll", mote::cat(shifts.size(), " shifts for ", axes.size(), " axes"), where,
+                     "give one shift for each axis");
   Tensor out = *this;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const int a = checked_axis("roll", axes[i], ndim(), *this, where);
@@ -272,19 +312,25 @@ Tensor Tensor::roll(std::vector<std::int64_t> shifts, std::vector<int> axes, Whe
 Tensor Tensor::unfold(int axis, std::int64_t size, std::int64_t step, Where where) const {
   const int a = checked_axis("unfold", axis, ndim(), *this, where);
   if (size < 0 || step < 1 || size > shape()[idx(a)])
-    fail<ShapeError>("unfold", mote::cat("windows of ", size, " every ", step, " in axis ", axis, " of ", shape_text(*this)), where, "a window must fit, steps are 1 or more");
+    fail<ShapeError>("unfold",
+                     mote::cat("windows of ", size, " every ", step, " in axis ", axis, " of ",
+                               shape_text(*this)),
+                     where, "a window must fit, steps are 1 or more");
   std::vector<int> last(idx(ndim())), back;
   std::iota(last.begin(), last.end(), 0);
   last.erase(last.begin() + a);
   last.push_back(a);
-  const Tensor x = wrap(mote::windows(permute(last, where).lazy(), {{size, step, 1}}));  // (.., a', size)
+  const Tensor x =
+      wrap(mote::windows(permute(last, where).lazy(), {{size, step, 1}}));  // (.., a', size)
   for (int i = 0; i < ndim(); ++i) back.push_back(i < a ? i : i == a ? ndim() - 1 : i - 1);
   back.push_back(ndim());
   return x.permute(back, where);
 }
 
 Tensor Tensor::diagonal(Where where) const {
-  if (ndim() < 2 || size(-1) != size(-2)) fail<ShapeError>("diagonal", mote::cat("shape ", shape_text(*this)), where, "the last two axes must be equal");
+  if (ndim() < 2 || size(-1) != size(-2))
+    fail<ShapeError>("diagonal", mote::cat("shape ", shape_text(*this)), where,
+                     "the last two axes must be equal");
   const std::int64_t n = size(-1);
   Dims lead = shape();
   lead.resize(lead.size() - 2);
@@ -302,12 +348,18 @@ Tensor Tensor::diagonal(Where where) const {
   out.push_back(n);
   spans.emplace_back(0, n);
   spans.emplace_back(0, 1);
-  return reshape(flat, where).pad(padding, 0, where).reshape(rows, where).shrink(spans, where).reshape(out, where);
+  return reshape(flat, where)
+      .pad(padding, 0, where)
+      .reshape(rows, where)
+      .shrink(spans, where)
+      .reshape(out, where);
 }
 
 Tensor Tensor::diag(Where where) const {
   if (ndim() == 2) return diagonal(where);
-  if (ndim() != 1) fail<ShapeError>("diag", mote::cat("shape ", shape_text(*this)), where, "give a vector or a square matrix");
+  if (ndim() != 1)
+    fail<ShapeError>("diag", mote::cat("shape ", shape_text(*this)), where,
+                     "give a vector or a square matrix");
   const std::int64_t n = numel();
   const Tensor on = Tensor::eye(n, {}, {DType::boolean, device(), false}, where);
   return mote::where(on, reshape({1, n}, where).expand({n, n}, where), 0, where);

@@ -28,7 +28,8 @@ std::string number_text(Scalar s) {
 
 class Printer {
  public:
-  Printer(const Tensor& t, const std::vector<std::byte>& bytes) : shape_(t.shape()), dtype_(t.dtype()), bytes_(bytes), cut_(t.numel() > most_elements) {
+  Printer(const Tensor& t, const std::vector<std::byte>& bytes)
+      : shape_(t.shape()), dtype_(t.dtype()), bytes_(bytes), cut_(t.numel() > most_elements) {
     measure(0, 0);
   }
   std::string run() { return part(0, 0, 1); }
@@ -69,7 +70,9 @@ class Printer {
     bool first = true;
     for (std::int64_t i : shown(axis)) {
       const bool last_axis = axis + 1 == shape_.size();
-      if (!first) out += last_axis ? " " : std::string(shape_.size() - axis - 1, '\n') + std::string(indent, ' ');
+      if (!first)
+        out += last_axis ? " "
+                         : std::string(shape_.size() - axis - 1, '\n') + std::string(indent, ' ');
       out += i < 0 ? "..." : part(axis + 1, flat * shape_[axis] + i, indent + 1);
       first = false;
     }

@@ -18,15 +18,19 @@ Tensor contracted(const Tensor& a, const Tensor& b, std::vector<int> axes, DType
 }
 
 // One number for each of n axes.
-std::vector<std::int64_t> spread(std::string_view op, const char* what, const std::vector<std::int64_t>& v, std::size_t n, Where at) {
+std::vector<std::int64_t> spread(std::string_view op, const char* what,
+                                 const std::vector<std::int64_t>& v, std::size_t n, Where at) {
   if (v.size() == 1) return std::vector<std::int64_t>(n, v[0]);
-  if (v.size() != n) fail<ShapeError>(op, cat(v.size(), " numbers for ", what, " of ", n, " axes"), at, "give one, or one for each axis");
+  if (v.size() != n)
+    fail<ShapeError>(op, cat(v.size(), " numbers for ", what, " of ", n, " axes"), at,
+                     "give one, or one for each axis");
   return v;
 }
 
 using Pairs = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
-Pairs spread_padding(std::string_view op, const std::vector<std::int64_t>& v, std::size_t n, Where at) {
+Pairs spread_padding(std::string_view op, const std::vector<std::int64_t>& v, std::size_t n,
+                     Where at) {
   Pairs out;
   if (v.size() == 2 * n && n > 1) {
     for (std::size_t i = 0; i < n; ++i) out.emplace_back(v[2 * i], v[2 * i + 1]);
@@ -42,14 +46,20 @@ Tensor pad_last(const Tensor& x, const Pairs& pairs, const Operand& value, Where
   return x.pad(all, value, at);
 }
 
-Tensor windowed(std::string_view op, const Tensor& x, const std::vector<std::int64_t>& kernel, const std::vector<std::int64_t>& stride,
-                const std::vector<std::int64_t>& dilation, Where at) {
+Tensor windowed(std::string_view op, const Tensor& x, const std::vector<std::int64_t>& kernel,
+                const std::vector<std::int64_t>& stride, const std::vector<std::int64_t>& dilation,
+                Where at) {
   Windows w;
   const Dims shape = x.shape();
   for (std::size_t i = 0; i < kernel.size(); ++i) {
-    const std::int64_t have = shape[shape.size() - kernel.size() + i], need = dilation[i] * (kernel[i] - 1) + 1;
-    if (stride[i] < 1 || dilation[i] < 1 || kernel[i] < 1) fail<ValueError>(op, "a kernel, stride or dilation is less than 1", at, "use 1 or more");
-    if (need > have) fail<ShapeError>(op, cat("the kernel reaches over ", need, " elements, the padded input has ", have), at, "use a smaller kernel or more padding");
+    const std::int64_t have = shape[shape.size() - kernel.size() + i],
+                       need = dilation[i] * (kernel[i] - 1) + 1;
+    if (stride[i] < 1 || dilation[i] < 1 || kernel[i] < 1)
+      fail<ValueError>(op, "a kernel, stride or dilation is less than 1", at, "use 1 or more");
+    if (need > have)
+      fail<ShapeError>(
+          op, cat("the kernel reaches over ", need, " elements, the padded input has ", have), at,
+          "use a smaller kernel or more padding");
     w.push_back({kernel[i], stride[i], dilation[i]});
   }
   const PlaceScope place(at);
@@ -62,15 +72,20 @@ Tensor windowed(std::string_view op, const Tensor& x, const std::vector<std::int
 Tensor Tensor::matmul(const Tensor& other, std::optional<DType> dtype, Where at) const {
   expect_defined("matmul", *this, at);
   expect_defined("matmul", other, at);
-  if (ndim() == 0 || other.ndim() == 0) fail<ShapeError>("matmul", "an operand is a scalar", at, "multiply by * instead");
-  const Tensor a = ndim() == 1 ? unsqueeze(0, at) : *this, b = other.ndim() == 1 ? other.unsqueeze(1, at) : other;
+  if (ndim() == 0 || other.ndim() == 0)
+    fail<ShapeError>("matmul", "an operand is a scalar", at, "multiply by * instead");
+  const Tensor a = ndim() == 1 ? unsqueeze(0, at) : *this,
+               b = other.ndim() == 1 ? other.unsqueeze(1, at) : other;
   if (a.size(-1) != b.size(-2)) {
-    fail<ShapeError>("matmul", cat("inner sizes differ, ", a.size(-1), " and ", b.size(-2), " (lhs ", shape_text(*this), ", rhs ", shape_text(other), ")"), at,
-                     "transpose one side or check in_features");
+    fail<ShapeError>("matmul",
+                     cat("inner sizes differ, ", a.size(-1), " and ", b.size(-2), " (lhs ",
+                         shape_text(*this), ", rhs ", shape_text(other), ")"),
+                     at, "transpose one side or check in_features");
   }
   const DType result = dtype.value_or(promote(a.dtype(), b.dtype()));
   const Tensor x = a.unsqueeze(-2, at), y = b.transpose(-1, -2, at).unsqueeze(-3, at);
-  const Tensor out = contracted(x, y, {std::max(x.ndim(), y.ndim()) - 1}, result, at).squeeze(-1, at);
+  const Tensor out =
+      contracted(x, y, {std::max(x.ndim(), y.ndim()) - 1}, result, at).squeeze(-1, at);
   if (ndim() == 1 && other.ndim() == 1) return out.reshape({}, at);
   if (ndim() == 1) return out.squeeze(-2, at);
   return other.ndim() == 1 ? out.squeeze(-1, at) : out;
@@ -98,7 +113,8 @@ Tensor conv_windows(const Tensor& x, const Tensor& weight, const ConvSizes& size
 }
 
 // (n, g, 1, o.., c/g, k..) * (1, g, o/g, 1.., c/g, k..), summed over c/g and k.
-Tensor conv_product(const Tensor& x, const Tensor& weight, const ConvSizes& sizes, DType result, Where at) {
+Tensor conv_product(const Tensor& x, const Tensor& weight, const ConvSizes& sizes, DType result,
+                    Where at) {
   const int spatial = weight.ndim() - 2;
   const std::size_t s = idx(spatial);
   const Tensor view = conv_windows(x, weight, sizes, at);
@@ -112,7 +128,8 @@ Tensor conv_product(const Tensor& x, const Tensor& weight, const ConvSizes& size
   order.push_back(3);
   for (int i = 0; i < spatial; ++i) order.push_back(4 + spatial + i);
   for (int i = 0; i <= spatial; ++i) summed.push_back(3 + spatial + i);
-  const Tensor out = contracted(view.reshape(x_shape, at).permute(order, at), weight.reshape(w_shape, at).permute(order, at), summed, result, at);
+  const Tensor out = contracted(view.reshape(x_shape, at).permute(order, at),
+                                weight.reshape(w_shape, at).permute(order, at), summed, result, at);
   Dims to{v[0], w[0]};
   to.insert(to.end(), v.begin() + 2, v.begin() + 2 + spatial);
   return out.reshape(to, at);
@@ -133,12 +150,14 @@ Tensor turned_weight(const Tensor& weight, std::int64_t groups, Where at) {
 
 // The gradients of a convolution of steps of one, as convolutions again: by x from the padded
 // gradient and the turned weight, by the weight from x's windows and the gradient.
-std::vector<Tensor> conv_gradients(const Tensor& x, const Tensor& weight, const ConvSizes& sizes, const Tensor& g, Where at) {
+std::vector<Tensor> conv_gradients(const Tensor& x, const Tensor& weight, const ConvSizes& sizes,
+                                   const Tensor& g, Where at) {
   const int spatial = weight.ndim() - 2;
   const Dims w = weight.shape(), out = g.shape();
   Pairs around(2, {0, 0});
   for (int i = 0; i < spatial; ++i) around.emplace_back(w[idx(2 + i)] - 1, w[idx(2 + i)] - 1);
-  const Tensor by_x = conv_product(g.pad(around, 0, at).contiguous(at), turned_weight(weight, sizes.groups, at), sizes, x.dtype(), at);
+  const Tensor by_x = conv_product(g.pad(around, 0, at).contiguous(at),
+                                   turned_weight(weight, sizes.groups, at), sizes, x.dtype(), at);
   const Tensor view = conv_windows(x, weight, sizes, at);
   const Dims v = view.shape();
   Dims x_shape{v[0], sizes.groups, 1, w[1]}, g_shape{v[0], sizes.groups, w[0] / sizes.groups, 1};
@@ -147,33 +166,45 @@ std::vector<Tensor> conv_gradients(const Tensor& x, const Tensor& weight, const 
   g_shape.insert(g_shape.end(), idx(spatial), 1);
   std::vector<int> summed{0};
   for (int i = 0; i < spatial; ++i) summed.push_back(4 + i);
-  const Tensor by_w = contracted(view.reshape(x_shape, at), g.reshape(g_shape, at), summed, weight.dtype(), at).reshape(w, at);
+  const Tensor by_w =
+      contracted(view.reshape(x_shape, at), g.reshape(g_shape, at), summed, weight.dtype(), at)
+          .reshape(w, at);
   return {by_x, by_w};
 }
 
 }  // namespace
 
-Tensor Tensor::conv(const Tensor& weight, const Tensor& bias, const ConvOptions& o, Where at) const {
+Tensor Tensor::conv(const Tensor& weight, const Tensor& bias, const ConvOptions& o,
+                    Where at) const {
   expect_defined("conv", *this, at);
   expect_defined("conv", weight, at);
   const int spatial = weight.ndim() - 2;
   if (spatial < 1 || ndim() != weight.ndim()) {
-    fail<ShapeError>("conv", cat("input ", shape_text(*this), " and weight ", shape_text(weight)), at, "give (N, C, ..) and (O, C/groups, ..)");
+    fail<ShapeError>("conv", cat("input ", shape_text(*this), " and weight ", shape_text(weight)),
+                     at, "give (N, C, ..) and (O, C/groups, ..)");
   }
   const std::size_t s = idx(spatial);
   const std::int64_t channels = size(1), outs = weight.size(0), each = weight.size(1);
   if (o.groups < 1 || channels != each * o.groups || outs % o.groups != 0) {
-    fail<ShapeError>("conv", cat("the input has ", channels, " channels, the weight takes ", each, " in each of ", o.groups, " groups for ", outs, " outputs"), at,
-                     "channels must be groups times the weight's second size, and groups divide the outputs");
+    fail<ShapeError>(
+        "conv",
+        cat("the input has ", channels, " channels, the weight takes ", each, " in each of ",
+            o.groups, " groups for ", outs, " outputs"),
+        at,
+        "channels must be groups times the weight's second size, and groups divide the outputs");
   }
-  const ConvSizes sizes{spread("conv", "stride", o.stride, s, at), spread("conv", "dilation", o.dilation, s, at), o.groups};
+  const ConvSizes sizes{spread("conv", "stride", o.stride, s, at),
+                        spread("conv", "dilation", o.dilation, s, at), o.groups};
   const Tensor x = pad_last(*this, spread_padding("conv", o.padding, s, at), 0, at);
   const DType result = promote(dtype(), weight.dtype());
   const auto one = [](std::int64_t n) { return n == 1; };
   Tensor y;
-  if (is_float(result) && x.dtype() == weight.dtype() && std::ranges::all_of(sizes.stride, one) && std::ranges::all_of(sizes.dilation, one)) {
-    y = with_own_gradient(conv_product(x.detach(at), weight.detach(at), sizes, result, at), {x, weight},
-                          [x, weight, sizes, at](const Tensor& g, const Tensor&) { return conv_gradients(x, weight, sizes, g, at); });
+  if (is_float(result) && x.dtype() == weight.dtype() && std::ranges::all_of(sizes.stride, one) &&
+      std::ranges::all_of(sizes.dilation, one)) {
+    y = with_own_gradient(conv_product(x.detach(at), weight.detach(at), sizes, result, at),
+                          {x, weight}, [x, weight, sizes, at](const Tensor& g, const Tensor&) {
+                            return conv_gradients(x, weight, sizes, g, at);
+                          });
   } else {
     y = conv_product(x, weight, sizes, result, at);
   }
@@ -183,18 +214,24 @@ Tensor Tensor::conv(const Tensor& weight, const Tensor& bias, const ConvOptions&
   return y + bias.reshape(line, at);
 }
 
-Tensor Tensor::conv2d(const Tensor& weight, const Tensor& bias, std::int64_t stride, std::int64_t padding, std::int64_t dilation, std::int64_t groups, Where at) const {
+Tensor Tensor::conv2d(const Tensor& weight, const Tensor& bias, std::int64_t stride,
+                      std::int64_t padding, std::int64_t dilation, std::int64_t groups,
+                      Where at) const {
   return conv(weight, bias, {{stride}, {padding}, {dilation}, groups}, at);
 }
 
 // The adjoint of conv: the input spread by stride, then convolved with the flipped weight.
-Tensor Tensor::conv_transpose(const Tensor& weight, const Tensor& bias, const ConvOptions& o, std::vector<std::int64_t> output_padding, Where at) const {
+Tensor Tensor::conv_transpose(const Tensor& weight, const Tensor& bias, const ConvOptions& o,
+                              std::vector<std::int64_t> output_padding, Where at) const {
   const int spatial = weight.ndim() - 2;
   if (spatial < 1 || ndim() != weight.ndim() || size(1) != weight.size(0)) {
-    fail<ShapeError>("conv_transpose", cat("input ", shape_text(*this), " and weight ", shape_text(weight)), at, "give (N, C, ..) and (C, O/groups, ..)");
+    fail<ShapeError>("conv_transpose",
+                     cat("input ", shape_text(*this), " and weight ", shape_text(weight)), at,
+                     "give (N, C, ..) and (C, O/groups, ..)");
   }
   const std::size_t s = idx(spatial);
-  const auto stride = spread("conv_transpose", "stride", o.stride, s, at), dilation = spread("conv_transpose", "dilation", o.dilation, s, at);
+  const auto stride = spread("conv_transpose", "stride", o.stride, s, at),
+             dilation = spread("conv_transpose", "dilation", o.dilation, s, at);
   const auto extra = spread("conv_transpose", "output padding", output_padding, s, at);
   const Pairs padding = spread_padding("conv_transpose", o.padding, s, at);
   Tensor x = *this;
@@ -213,7 +250,8 @@ Tensor Tensor::conv_transpose(const Tensor& weight, const Tensor& bias, const Co
       x = x.reshape(apart, at).pad(gap, 0, at).reshape(joined, at).shrink(trim, at);
     }
     const std::int64_t reach = dilation[idx(i)] * (weight.size(a) - 1);
-    around.emplace_back(reach - padding[idx(i)].first, reach - padding[idx(i)].second + extra[idx(i)]);
+    around.emplace_back(reach - padding[idx(i)].first,
+                        reach - padding[idx(i)].second + extra[idx(i)]);
   }
   const Tensor turned = turned_weight(weight, o.groups, at);
   return pad_last(x, around, 0, at).conv(turned, bias, {{1}, {0}, o.dilation, o.groups}, at);
@@ -226,9 +264,12 @@ struct PoolShape {
   std::vector<int> window;  // the axes of k
 };
 
-PoolShape pooled(std::string_view op, const Tensor& x, const std::vector<std::int64_t>& kernel, const PoolOptions& o, const Operand& fill, Where at) {
+PoolShape pooled(std::string_view op, const Tensor& x, const std::vector<std::int64_t>& kernel,
+                 const PoolOptions& o, const Operand& fill, Where at) {
   const std::size_t s = kernel.size();
-  if (idx(x.ndim()) < s) fail<ShapeError>(op, cat("shape ", shape_text(x), " has fewer axes than the kernel"), at, "pool over the last axes");
+  if (idx(x.ndim()) < s)
+    fail<ShapeError>(op, cat("shape ", shape_text(x), " has fewer axes than the kernel"), at,
+                     "pool over the last axes");
   const auto stride = o.stride.empty() ? kernel : spread(op, "stride", o.stride, s, at);
   const auto dilation = spread(op, "dilation", o.dilation, s, at);
   Pairs padding = spread_padding(op, o.padding, s, at);
@@ -243,7 +284,8 @@ PoolShape pooled(std::string_view op, const Tensor& x, const std::vector<std::in
     }
   }
   PoolShape out{windowed(op, pad_last(x, padding, fill, at), kernel, stride, dilation, at), {}};
-  for (std::size_t i = 0; i < s; ++i) out.window.push_back(out.view.ndim() - static_cast<int>(s) + static_cast<int>(i));
+  for (std::size_t i = 0; i < s; ++i)
+    out.window.push_back(out.view.ndim() - static_cast<int>(s) + static_cast<int>(i));
   return out;
 }
 
@@ -251,7 +293,8 @@ PoolShape pooled(std::string_view op, const Tensor& x, const std::vector<std::in
 
 Tensor Tensor::max_pool(std::vector<std::int64_t> kernel, const PoolOptions& o, Where at) const {
   const PoolShape p = is_float(dtype()) ? pooled("max_pool", *this, kernel, o, -INFINITY, at)
-                                        : pooled("max_pool", *this, kernel, o, identity_of(Op::max, dtype()).as_int(), at);
+                                        : pooled("max_pool", *this, kernel, o,
+                                                 identity_of(Op::max, dtype()).as_int(), at);
   return p.view.max(p.window, false, at);
 }
 
@@ -269,11 +312,15 @@ Tensor Tensor::avg_pool(std::vector<std::int64_t> kernel, const PoolOptions& o, 
   return p.view.sum(p.window, false, {}, at) / c.view.sum(c.window, false, {}, at);
 }
 
-Tensor Tensor::scaled_dot_product_attention(const Tensor& key, const Tensor& value, const Tensor& mask, bool causal, double dropout, Where at) const {
-  Tensor scores = matmul(key.transpose(-2, -1, at), {}, at) / std::sqrt(static_cast<double>(size(-1)));
+Tensor Tensor::scaled_dot_product_attention(const Tensor& key, const Tensor& value,
+                                            const Tensor& mask, bool causal, double dropout,
+                                            Where at) const {
+  Tensor scores =
+      matmul(key.transpose(-2, -1, at), {}, at) / std::sqrt(static_cast<double>(size(-1)));
   Tensor allowed = mask.is_defined() && mask.dtype() == DType::boolean ? mask : Tensor();
   if (causal) {
-    const Tensor lower = ones({scores.size(-2), scores.size(-1)}, {DType::boolean, device(), false}, at).tril(0, at);
+    const Tensor lower =
+        ones({scores.size(-2), scores.size(-1)}, {DType::boolean, device(), false}, at).tril(0, at);
     allowed = allowed.is_defined() ? allowed & lower : lower;
   }
   if (allowed.is_defined()) scores = mote::where(allowed, scores, -INFINITY, at);

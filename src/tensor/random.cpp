@@ -14,7 +14,7 @@ namespace {
 struct Generators {
   std::recursive_mutex mutex;
   std::uint64_t seed = 0;
-  std::map<std::string, Tensor> counters;   // by device: the next number to draw
+  std::map<std::string, Tensor> counters;  // by device: the next number to draw
 };
 
 Generators& generators() {
@@ -23,7 +23,10 @@ Generators& generators() {
 }
 
 constexpr DType u32 = DType::uint32;
-Tensor number(const Tensor& like, std::uint32_t v) { return wrap(constant_lazy(Scalar(u32, std::int64_t{v}), like.lazy()->shape, *like.lazy()->device)); }
+Tensor number(const Tensor& like, std::uint32_t v) {
+  return wrap(
+      constant_lazy(Scalar(u32, std::int64_t{v}), like.lazy()->shape, *like.lazy()->device));
+}
 
 // Two words of counter, two of key -> two words.
 std::pair<Tensor, Tensor> threefry(Tensor x0, Tensor x1, std::uint64_t key) {
@@ -55,14 +58,17 @@ std::int64_t count_of(std::string_view op, const Dims& shape, Where at) {
 
 // n raw words of 32 bits.
 Tensor draw(std::int64_t n, const Options& o, Where at) {
-  const std::string device = o.device.empty() ? default_device_name() : device_named(o.device).name();
+  const std::string device =
+      o.device.empty() ? default_device_name() : device_named(o.device).name();
   Generators& all = generators();
   const std::lock_guard lock(all.mutex);
   const NoGrad off;
   Tensor& counter = all.counters[device];
-  if (!counter.is_defined()) counter = Tensor(std::vector<std::uint64_t>{0}, {1}, {.device = device}, at);
+  if (!counter.is_defined())
+    counter = Tensor(std::vector<std::uint64_t>{0}, {1}, {.device = device}, at);
   const std::int64_t pairs = (n + 1) / 2;
-  const Tensor place = Tensor::arange(pairs, {DType::uint64, device, false}, at) + wrap(counter.lazy());
+  const Tensor place =
+      Tensor::arange(pairs, {DType::uint64, device, false}, at) + wrap(counter.lazy());
   counter.assign(counter + pairs, at);
   const auto [a, b] = threefry(place.cast(u32, at), (place >> 32).cast(u32, at), all.seed);
   return stack({a, b}, 0, at).flatten(0, -1, at).shrink({{0, n}}, at);
@@ -74,7 +80,8 @@ Tensor unit(const Dims& shape, const Options& o, DType t, Where at) {
   if (n == 0) return Tensor::zeros(shape, {t, o.device, false}, at);
   if (t == DType::float64) {
     const Tensor words = draw(2 * n, o, at).reshape({2, n}, at);
-    const Tensor high = (words(0) >> 6).cast(DType::float64, at), low = (words(1) >> 5).cast(DType::float64, at);
+    const Tensor high = (words(0) >> 6).cast(DType::float64, at),
+                 low = (words(1) >> 5).cast(DType::float64, at);
     return ((high * 0x1p27 + low) * 0x1p-53).reshape(shape, at);
   }
   return ((draw(n, o, at) >> 8).cast(DType::float32, at) * 0x1p-24).reshape(shape, at);
@@ -96,7 +103,9 @@ void manual_seed(std::uint64_t seed) {
   all.counters.clear();
 }
 
-Tensor Tensor::rand(Dims shape, Options o, Where at) { return finished(unit(shape, o, wanted(o), at), o, at); }
+Tensor Tensor::rand(Dims shape, Options o, Where at) {
+  return finished(unit(shape, o, wanted(o), at), o, at);
+}
 
 Tensor Tensor::uniform(Dims shape, double low, double high, Options o, Where at) {
   return finished(unit(shape, o, wanted(o), at) * (high - low) + low, o, at);
@@ -120,7 +129,9 @@ Tensor Tensor::normal(Dims shape, double mean, double std, Options o, Where at) 
 }
 
 Tensor Tensor::randint(std::int64_t low, std::int64_t high, Dims shape, Options o, Where at) {
-  if (high <= low) fail<ValueError>("randint", cat("there is no integer in ", low, "..", high - 1), at, "give low < high");
+  if (high <= low)
+    fail<ValueError>("randint", cat("there is no integer in ", low, "..", high - 1), at,
+                     "give low < high");
   const std::int64_t n = count_of("randint", shape, at);
   const DType t = o.dtype.value_or(default_int());
   if (n == 0) return zeros(shape, {t, o.device, false}, at);
@@ -146,7 +157,8 @@ Tensor Tensor::kaiming_normal(Dims shape, double a, Options o, Where at) {
   return normal(shape, 0, std::sqrt(2.0 / (1 + a * a)) / std::sqrt(fan_in(shape)), o, at);
 }
 Tensor Tensor::glorot_uniform(Dims shape, Options o, Where at) {
-  const double fan_out = static_cast<double>(shape.empty() ? 1 : shape[0]) * fan_in(shape) / std::max(1.0, shape.size() > 1 ? static_cast<double>(shape[1]) : 1.0);
+  const double fan_out = static_cast<double>(shape.empty() ? 1 : shape[0]) * fan_in(shape) /
+                         std::max(1.0, shape.size() > 1 ? static_cast<double>(shape[1]) : 1.0);
   const double bound = std::sqrt(6.0 / (fan_in(shape) + fan_out));
   return uniform(shape, -bound, bound, o, at);
 }
@@ -160,7 +172,8 @@ Tensor Tensor::randperm(std::int64_t n, Options o, Where at) {
   const Tensor keys = ((words(0) << 32) | words(1)).contiguous(at);
   const Tensor place = arange(n, {DType::int64, o.device, false}, at);
   const Tensor mine = keys.reshape({n, 1}, at), other = keys.reshape({1, n}, at);
-  const Tensor before = (other < mine) | ((other == mine) & (place.reshape({1, n}, at) < place.reshape({n, 1}, at)));
+  const Tensor before =
+      (other < mine) | ((other == mine) & (place.reshape({1, n}, at) < place.reshape({n, 1}, at)));
   return before.sum(1, false, {}, at).cast(t, at).contiguous(at);
 }
 
@@ -171,14 +184,17 @@ Tensor Tensor::bernoulli(Where at) const {
 
 // The number of cumulative probabilities at or below a uniform draw.
 Tensor Tensor::multinomial(std::int64_t samples, bool replacement, Where at) const {
-  if (ndim() < 1 || ndim() > 2) fail<ShapeError>("multinomial", cat("shape ", shape_text(*this)), at, "give (C,) or (N, C)");
+  if (ndim() < 1 || ndim() > 2)
+    fail<ShapeError>("multinomial", cat("shape ", shape_text(*this)), at, "give (C,) or (N, C)");
   if (samples < 1 || (!replacement && samples > size(-1)))
-    fail<ValueError>("multinomial", cat(samples, " samples of ", size(-1), " classes"), at, "draw at most as many as there are, or with replacement");
+    fail<ValueError>("multinomial", cat(samples, " samples of ", size(-1), " classes"), at,
+                     "draw at most as many as there are, or with replacement");
   const Tensor w = ndim() == 1 ? unsqueeze(0, at) : *this;
   const Tensor p = w.cast(DType::float64, at);
   if (replacement) {
     const Tensor c = p.cumsum(1, at), total = c(Slice(), Slice(-1, {}));
-    const Tensor u = unit({w.size(0), samples, 1}, {.device = device()}, DType::float64, at) * total.unsqueeze(-1, at);
+    const Tensor u = unit({w.size(0), samples, 1}, {.device = device()}, DType::float64, at) *
+                     total.unsqueeze(-1, at);
     const Tensor out = (c.unsqueeze(1, at) <= u).sum(-1, false, {}, at);
     return ndim() == 1 ? out.squeeze(0, at) : out;
   }
@@ -189,14 +205,16 @@ Tensor Tensor::multinomial(std::int64_t samples, bool replacement, Where at) con
   std::vector<Tensor> picks;
   for (std::int64_t i = 0; i < samples; ++i) {
     picks.push_back(left.argmax(1, true, at));
-    left = mote::where(picks.back().one_hot(w.size(1), at).squeeze(1, at).cast(DType::boolean, at), -INFINITY, left, at);
+    left = mote::where(picks.back().one_hot(w.size(1), at).squeeze(1, at).cast(DType::boolean, at),
+                       -INFINITY, left, at);
   }
   const Tensor out = mote::cat(picks, 1, at);
   return ndim() == 1 ? out.squeeze(0, at) : out;
 }
 
 Tensor Tensor::dropout(double p, Where at) const {
-  if (p < 0 || p > 1) fail<ValueError>("dropout", cat("the probability is ", p), at, "give one in 0..1");
+  if (p < 0 || p > 1)
+    fail<ValueError>("dropout", cat("the probability is ", p), at, "give one in 0..1");
   if (!Training::is_on() || p == 0) return *this;
   if (p == 1) return zeros_like(at);
   const Tensor keep = p <= unit(shape(), {.device = device()}, DType::float32, at).contiguous(at);

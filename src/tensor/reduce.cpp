@@ -26,37 +26,44 @@ Tensor shaped(const Tensor& reduced, const std::vector<int>& axes, bool keepdim,
   return reduced.reshape(to, at);
 }
 
-Tensor reduced(std::string_view name, Op op, const Tensor& x, const AxisList& list, bool keepdim, Where at) {
+Tensor reduced(std::string_view name, Op op, const Tensor& x, const AxisList& list, bool keepdim,
+               Where at) {
   const auto axes = checked_axes(name, list, x, at);
   const PlaceScope place(at);
   return shaped(wrap(reduce_lazy(op, x.lazy(), axes)), axes, keepdim, at);
 }
 
 // Small floats accumulate in float32 and are rounded once.
-Tensor accumulated(std::string_view name, Op op, const Tensor& x, const AxisList& axes, bool keepdim, std::optional<DType> dtype, Where at) {
+Tensor accumulated(std::string_view name, Op op, const Tensor& x, const AxisList& axes,
+                   bool keepdim, std::optional<DType> dtype, Where at) {
   expect_defined(name, x, at);
   const DType to = dtype.value_or(sum_dtype(x.dtype()));
   return reduced(name, op, x.cast(accumulator_dtype(to), at), axes, keepdim, at).cast(to, at);
 }
 
 // max and min have no value for no element, unless there is no result either.
-void expect_elements(std::string_view name, const Tensor& x, const std::vector<int>& axes, Where at) {
+void expect_elements(std::string_view name, const Tensor& x, const std::vector<int>& axes,
+                     Where at) {
   if (count_along(x, axes) > 0) return;
   std::int64_t results = 1;
   const Dims shape = x.shape();
   for (int i = 0; i < x.ndim(); ++i)
     if (std::ranges::find(axes, i) == axes.end()) results *= shape[idx(i)];
-  if (results > 0) fail<ShapeError>(name, cat("there is no element to choose from in shape ", shape_text(x)), at, "reduce an axis that is not empty");
+  if (results > 0)
+    fail<ShapeError>(name, cat("there is no element to choose from in shape ", shape_text(x)), at,
+                     "reduce an axis that is not empty");
 }
 
-Tensor extreme(std::string_view name, Op op, const Tensor& x, const AxisList& list, bool keepdim, Where at) {
+Tensor extreme(std::string_view name, Op op, const Tensor& x, const AxisList& list, bool keepdim,
+               Where at) {
   expect_defined(name, x, at);
   expect_elements(name, x, checked_axes(name, list, x, at), at);
   return reduced(name, op, x, list, keepdim, at);
 }
 
 // The first place of the best value, or of NaN: counted backwards from the end, the greatest wins.
-Tensor arg_extreme(std::string_view name, Op op, const Tensor& x, std::optional<int> axis, bool keepdim, Where at) {
+Tensor arg_extreme(std::string_view name, Op op, const Tensor& x, std::optional<int> axis,
+                   bool keepdim, Where at) {
   if (!axis) {
     const Tensor flat = arg_extreme(name, op, x.flatten(0, -1, at), 0, false, at);
     return keepdim ? flat.reshape(Dims(idx(x.ndim()), 1), at) : flat;
@@ -66,7 +73,8 @@ Tensor arg_extreme(std::string_view name, Op op, const Tensor& x, std::optional<
   const std::int64_t n = x.shape()[idx(a)];
   Dims line(idx(x.ndim()), 1);
   line[idx(a)] = n;
-  const Tensor place = n - Tensor::arange(n, {DType::int64, x.device(), false}, at).reshape(line, at);
+  const Tensor place =
+      n - Tensor::arange(n, {DType::int64, x.device(), false}, at).reshape(line, at);
   Tensor hit = x == best;
   if (is_float(x.dtype())) hit = hit | x.isnan(at);
   return n - mote::where(hit, place, 0).max(a, keepdim, at);
@@ -79,33 +87,55 @@ Tensor scanned(std::string_view name, Op op, const Tensor& x, int axis, Where at
   return wrap(scan_lazy(op, x.lazy(), a));
 }
 
-Tensor shifted_by_max(const Tensor& x, int axis, Where at) { return x - x.max(axis, true, at).detach(at); }
+Tensor shifted_by_max(const Tensor& x, int axis, Where at) {
+  return x - x.max(axis, true, at).detach(at);
+}
 
 }  // namespace
 
-Tensor Tensor::sum(const AxisList& axes, bool keepdim, std::optional<DType> t, Where at) const { return accumulated("sum", Op::add, *this, axes, keepdim, t, at); }
-Tensor Tensor::prod(const AxisList& axes, bool keepdim, std::optional<DType> t, Where at) const { return accumulated("prod", Op::mul, *this, axes, keepdim, t, at); }
+Tensor Tensor::sum(const AxisList& axes, bool keepdim, std::optional<DType> t, Where at) const {
+  return accumulated("sum", Op::add, *this, axes, keepdim, t, at);
+}
+Tensor Tensor::prod(const AxisList& axes, bool keepdim, std::optional<DType> t, Where at) const {
+  return accumulated("prod", Op::mul, *this, axes, keepdim, t, at);
+}
 
 Tensor Tensor::mean(const AxisList& list, bool keepdim, Where at) const {
   const Tensor x = as_float(*this, at);
   const auto n = static_cast<double>(count_along(x, checked_axes("mean", list, x, at)));
-  return (x.cast(accumulator_dtype(x.dtype()), at).sum(list, keepdim, {}, at) / n).cast(x.dtype(), at);
+  return (x.cast(accumulator_dtype(x.dtype()), at).sum(list, keepdim, {}, at) / n)
+      .cast(x.dtype(), at);
 }
 
 Tensor Tensor::var(const AxisList& list, bool keepdim, double correction, Where at) const {
   const Tensor t = as_float(*this, at), x = t.cast(accumulator_dtype(t.dtype()), at);
   const auto n = static_cast<double>(count_along(x, checked_axes("var", list, x, at)));
   const Tensor off = x - x.mean(list, true, at);
-  return ((off * off).sum(list, keepdim, {}, at) / std::max(0.0, n - correction)).cast(t.dtype(), at);
+  return ((off * off).sum(list, keepdim, {}, at) / std::max(0.0, n - correction))
+      .cast(t.dtype(), at);
 }
 
-Tensor Tensor::std(const AxisList& list, bool keepdim, double correction, Where at) const { return var(list, keepdim, correction, at).sqrt(at); }
-Tensor Tensor::max(const AxisList& list, bool keepdim, Where at) const { return extreme("max", Op::max, *this, list, keepdim, at); }
-Tensor Tensor::min(const AxisList& list, bool keepdim, Where at) const { return extreme("min", Op::min, *this, list, keepdim, at); }
-Tensor Tensor::any(const AxisList& list, bool keepdim, Where at) const { return reduced("any", Op::or_, cast(DType::boolean, at), list, keepdim, at); }
-Tensor Tensor::all(const AxisList& list, bool keepdim, Where at) const { return reduced("all", Op::and_, cast(DType::boolean, at), list, keepdim, at); }
-Tensor Tensor::argmax(std::optional<int> axis, bool keepdim, Where at) const { return arg_extreme("argmax", Op::max, *this, axis, keepdim, at); }
-Tensor Tensor::argmin(std::optional<int> axis, bool keepdim, Where at) const { return arg_extreme("argmin", Op::min, *this, axis, keepdim, at); }
+Tensor Tensor::std(const AxisList& list, bool keepdim, double correction, Where at) const {
+  return var(list, keepdim, correction, at).sqrt(at);
+}
+Tensor Tensor::max(const AxisList& list, bool keepdim, Where at) const {
+  return extreme("max", Op::max, *this, list, keepdim, at);
+}
+Tensor Tensor::min(const AxisList& list, bool keepdim, Where at) const {
+  return extreme("min", Op::min, *this, list, keepdim, at);
+}
+Tensor Tensor::any(const AxisList& list, bool keepdim, Where at) const {
+  return reduced("any", Op::or_, cast(DType::boolean, at), list, keepdim, at);
+}
+Tensor Tensor::all(const AxisList& list, bool keepdim, Where at) const {
+  return reduced("all", Op::and_, cast(DType::boolean, at), list, keepdim, at);
+}
+Tensor Tensor::argmax(std::optional<int> axis, bool keepdim, Where at) const {
+  return arg_extreme("argmax", Op::max, *this, axis, keepdim, at);
+}
+Tensor Tensor::argmin(std::optional<int> axis, bool keepdim, Where at) const {
+  return arg_extreme("argmin", Op::min, *this, axis, keepdim, at);
+}
 
 Tensor Tensor::norm(double p, const AxisList& list, bool keepdim, Where at) const {
   const Tensor x = as_float(*this, at);
@@ -160,8 +190,12 @@ Tensor Tensor::cumprod(int axis, Where at) const {
   const DType to = sum_dtype(dtype());
   return scanned("cumprod", Op::mul, cast(accumulator_dtype(to), at), axis, at).cast(to, at);
 }
-Tensor Tensor::cummax(int axis, Where at) const { return scanned("cummax", Op::max, *this, axis, at); }
-Tensor Tensor::cummin(int axis, Where at) const { return scanned("cummin", Op::min, *this, axis, at); }
+Tensor Tensor::cummax(int axis, Where at) const {
+  return scanned("cummax", Op::max, *this, axis, at);
+}
+Tensor Tensor::cummin(int axis, Where at) const {
+  return scanned("cummin", Op::min, *this, axis, at);
+}
 
 // Relative to the greatest element of all: exact where the running maxima are near it.
 Tensor Tensor::logcumsumexp(int axis, Where at) const {
@@ -169,7 +203,9 @@ Tensor Tensor::logcumsumexp(int axis, Where at) const {
   if (x.ndim() == 0 || x.numel() == 0) return x;
   const Tensor top = x.max(axis, true, at).detach(at);
   const Tensor base = mote::where(top.isinf(at), top.zeros_like(at), top);
-  return ((x - base).cast(DType::float64, at).exp(at).cumsum(axis, at).log(at)).cast(x.dtype(), at) + base;
+  return ((x - base).cast(DType::float64, at).exp(at).cumsum(axis, at).log(at))
+             .cast(x.dtype(), at) +
+         base;
 }
 
 }  // namespace mote

@@ -10,13 +10,16 @@ namespace {
 
 std::atomic<DType> float_default{DType::float32}, int_default{DType::int64};
 
-Device& device_of(const Options& o) { return o.device.empty() ? default_device() : device_named(o.device); }
+Device& device_of(const Options& o) {
+  return o.device.empty() ? default_device() : device_named(o.device);
+}
 
 std::int64_t checked_count(std::string_view op, const Dims& shape, Where where) {
   std::int64_t n = 1;
   for (std::int64_t s : shape) {
     if (s < 0) fail<ShapeError>(op, cat("size ", s, " is negative"), where, "sizes are 0 or more");
-    if (__builtin_mul_overflow(n, s, &n)) fail<ShapeError>(op, "the sizes do not fit in 63 bits", where, "use smaller sizes");
+    if (__builtin_mul_overflow(n, s, &n))
+      fail<ShapeError>(op, "the sizes do not fit in 63 bits", where, "use smaller sizes");
   }
   return n;
 }
@@ -38,17 +41,21 @@ Tensor filled(std::string_view op, const Dims& shape, Scalar value, const Option
 DType default_float() { return float_default; }
 DType default_int() { return int_default; }
 void set_default_float(DType t) {
-  if (!is_float(t)) throw DTypeError(cat("set_default_float: ", std::string(name_of(t)), " is no float"));
+  if (!is_float(t))
+    throw DTypeError(cat("set_default_float: ", std::string(name_of(t)), " is no float"));
   float_default = t;
 }
 void set_default_int(DType t) {
-  if (!is_integer(t)) throw DTypeError(cat("set_default_int: ", std::string(name_of(t)), " is no integer"));
+  if (!is_integer(t))
+    throw DTypeError(cat("set_default_int: ", std::string(name_of(t)), " is no integer"));
   int_default = t;
 }
 
 Operand::Operand(const Tensor& t, Where where) : state_(t.state_), where_(where) {}
 
-Tensor::Tensor(std::shared_ptr<LazyBuffer> lazy) : state_(std::make_shared<TensorState>()) { state_->lazy = std::move(lazy); }
+Tensor::Tensor(std::shared_ptr<LazyBuffer> lazy) : state_(std::make_shared<TensorState>()) {
+  state_->lazy = std::move(lazy);
+}
 
 std::shared_ptr<LazyBuffer> Tensor::lazy() const {
   if (!state_) throw ValueError("the tensor is not defined; give it a value first");
@@ -63,25 +70,33 @@ void Tensor::set_lazy(std::shared_ptr<LazyBuffer> lazy) {
 
 // ---- making
 
-Tensor Tensor::from_elements(const void* data, std::size_t count, DType from, Dims shape, const Options& o, Where where) {
+Tensor Tensor::from_elements(const void* data, std::size_t count, DType from, Dims shape,
+                             const Options& o, Where where) {
   const std::int64_t n = checked_count("tensor", shape, where);
   if (n != static_cast<std::int64_t>(count)) {
-    fail<ShapeError>("tensor", cat(count, " values were given for shape ", to_text(shape_of(shape))), where,
+    fail<ShapeError>("tensor",
+                     cat(count, " values were given for shape ", to_text(shape_of(shape))), where,
                      cat("give ", n, " values, or another shape"));
   }
   const DType to = o.dtype.value_or(from);
-  const auto width = static_cast<std::size_t>(size_of(to)), source = static_cast<std::size_t>(size_of(from));
+  const auto width = static_cast<std::size_t>(size_of(to)),
+             source = static_cast<std::size_t>(size_of(from));
   std::vector<std::byte> bytes(count * width);
   for (std::size_t i = 0; i < count; ++i)
-    store_scalar(bytes.data() + i * width, mote::cast(load_scalar(static_cast<const char*>(data) + i * source, from), to));
+    store_scalar(bytes.data() + i * width,
+                 mote::cast(load_scalar(static_cast<const char*>(data) + i * source, from), to));
   return from_bytes(bytes, std::move(shape), to, o, where);
 }
 
-Tensor Tensor::from_bytes(std::span<const std::byte> bytes, Dims shape, DType dtype, Options o, Where where) {
+Tensor Tensor::from_bytes(std::span<const std::byte> bytes, Dims shape, DType dtype, Options o,
+                          Where where) {
   const std::int64_t n = checked_count("tensor", shape, where);
   if (n > (INT64_MAX >> 3) || n * size_of(dtype) != static_cast<std::int64_t>(bytes.size())) {
-    fail<ShapeError>("tensor", cat(bytes.size(), " bytes were given for ", to_text(shape_of(shape)), " of ", std::string(name_of(dtype))), where,
-                     "the size of the data must be the product of the shape times the size of the dtype");
+    fail<ShapeError>(
+        "tensor",
+        cat(bytes.size(), " bytes were given for ", to_text(shape_of(shape)), " of ",
+            std::string(name_of(dtype))),
+        where, "the size of the data must be the product of the shape times the size of the dtype");
   }
   auto buffer = Buffer::make(device_of(o), static_cast<std::int64_t>(bytes.size()));
   if (!bytes.empty()) buffer->write(bytes.data(), 0, buffer->bytes());
@@ -90,27 +105,42 @@ Tensor Tensor::from_bytes(std::span<const std::byte> bytes, Dims shape, DType dt
 
 Tensor Tensor::from_blob(void* data, Dims shape, DType dtype, Where where) {
   const std::int64_t n = checked_count("from_blob", shape, where);
-  return Tensor(from_buffer(Buffer::borrow(default_device(), data, n * size_of(dtype), [] {}), shape_of(shape), dtype));
+  return Tensor(from_buffer(Buffer::borrow(default_device(), data, n * size_of(dtype), [] {}),
+                            shape_of(shape), dtype));
 }
 
-Tensor Tensor::empty(Dims shape, Options o, Where where) { return zeros(std::move(shape), std::move(o), where); }
-Tensor Tensor::zeros(Dims shape, Options o, Where where) { return filled("zeros", shape, Scalar(o.dtype.value_or(default_float()), 0), o, where); }
-Tensor Tensor::ones(Dims shape, Options o, Where where) { return filled("ones", shape, Scalar(o.dtype.value_or(default_float()), 1), o, where); }
+Tensor Tensor::empty(Dims shape, Options o, Where where) {
+  return zeros(std::move(shape), std::move(o), where);
+}
+Tensor Tensor::zeros(Dims shape, Options o, Where where) {
+  return filled("zeros", shape, Scalar(o.dtype.value_or(default_float()), 0), o, where);
+}
+Tensor Tensor::ones(Dims shape, Options o, Where where) {
+  return filled("ones", shape, Scalar(o.dtype.value_or(default_float()), 1), o, where);
+}
 
 Tensor Tensor::full(Dims shape, const Operand& value, Options o, Where where) {
-  if (value.number() == Operand::Number::none) return tensor_of(value).expand(std::move(shape), where);
+  if (value.number() == Operand::Number::none)
+    return tensor_of(value).expand(std::move(shape), where);
   const bool real = value.number() == Operand::Number::floating;
-  const DType own = real ? default_float() : value.number() == Operand::Number::boolean ? DType::boolean : default_int();
+  const DType own = real                                         ? default_float()
+                    : value.number() == Operand::Number::boolean ? DType::boolean
+                                                                 : default_int();
   const DType t = o.dtype.value_or(own);
-  return filled("full", shape, real ? Scalar(t, value.real()) : Scalar(t, value.integer()), o, where);
+  return filled("full", shape, real ? Scalar(t, value.real()) : Scalar(t, value.integer()), o,
+                where);
 }
 
-Tensor Tensor::arange(const Operand& end, Options o, Where where) { return arange(0, end, 1, std::move(o), where); }
+Tensor Tensor::arange(const Operand& end, Options o, Where where) {
+  return arange(0, end, 1, std::move(o), where);
+}
 
-Tensor Tensor::arange(const Operand& start, const Operand& end, const Operand& step, Options o, Where where) {
+Tensor Tensor::arange(const Operand& start, const Operand& end, const Operand& step, Options o,
+                      Where where) {
   const auto real = [](const Operand& x) { return x.number() == Operand::Number::floating; };
   const bool whole = !real(start) && !real(end) && !real(step);
-  if (step.real() == 0) fail<ValueError>("arange", "the step is 0", where, "give a step that is not 0");
+  if (step.real() == 0)
+    fail<ValueError>("arange", "the step is 0", where, "give a step that is not 0");
   const double span = (end.real() - start.real()) / step.real();
   const std::int64_t n = span > 0 ? static_cast<std::int64_t>(std::ceil(span)) : 0;
   const DType t = o.dtype.value_or(whole ? default_int() : default_float());
@@ -118,12 +148,14 @@ Tensor Tensor::arange(const Operand& start, const Operand& end, const Operand& s
   const PlaceScope place(where);
   const Tensor i(iota(n, count_type, device_of(o)));
   if (n == 0) return zeros({0}, {t, o.device, false}, where);
-  const Tensor value = is_float(t) ? i * step.real() + start.real() : i * step.integer() + start.integer();
+  const Tensor value =
+      is_float(t) ? i * step.real() + start.real() : i * step.integer() + start.integer();
   return finished(value.cast(t, where).lazy(), o);
 }
 
 Tensor Tensor::linspace(double start, double end, std::int64_t steps, Options o, Where where) {
-  if (steps < 0) fail<ShapeError>("linspace", cat("the number of steps is ", steps), where, "give 0 or more");
+  if (steps < 0)
+    fail<ShapeError>("linspace", cat("the number of steps is ", steps), where, "give 0 or more");
   if (steps == 0) return zeros({0}, o, where);
   const Tensor i(iota(steps, DType::float64, device_of(o)));
   const Tensor t = i * (steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0.0) + start;
@@ -133,8 +165,10 @@ Tensor Tensor::linspace(double start, double end, std::int64_t steps, Options o,
 Tensor Tensor::eye(std::int64_t n, std::optional<std::int64_t> m, Options o, Where where) {
   const std::int64_t columns = m.value_or(n);
   checked_count("eye", {n, columns}, where);
-  const Tensor i = arange(static_cast<int64_t>(n), {.device = o.device}, where).reshape({n, 1}, where);
-  const Tensor j = arange(static_cast<int64_t>(columns), {.device = o.device}, where).reshape({1, columns}, where);
+  const Tensor i =
+      arange(static_cast<int64_t>(n), {.device = o.device}, where).reshape({n, 1}, where);
+  const Tensor j = arange(static_cast<int64_t>(columns), {.device = o.device}, where)
+                       .reshape({1, columns}, where);
   return finished((i == j).cast(o.dtype.value_or(default_float()), where).lazy(), o);
 }
 
@@ -147,14 +181,17 @@ Tensor Tensor::full_like(const Operand& value, Where) const {
 }
 
 void throw_ragged(std::size_t expected, std::size_t found, Where where) {
-  fail<ShapeError>("tensor", cat("a row of ", found, " values stands beside rows of ", expected), where, "all rows need the same length");
+  fail<ShapeError>("tensor", cat("a row of ", found, " values stands beside rows of ", expected),
+                   where, "all rows need the same length");
 }
 
 // ---- properties
 
 Dims Tensor::shape() const { return dims_of(lazy()->shape); }
 int Tensor::ndim() const { return static_cast<int>(lazy()->shape.size()); }
-std::int64_t Tensor::size(int axis) const { return shape()[static_cast<std::size_t>(checked_axis("size", axis, ndim(), *this, Where{}))]; }
+std::int64_t Tensor::size(int axis) const {
+  return shape()[static_cast<std::size_t>(checked_axis("size", axis, ndim(), *this, Where{}))];
+}
 std::int64_t Tensor::numel() const {
   std::int64_t n = 1;
   for (std::int64_t s : shape()) n *= s;
@@ -220,7 +257,8 @@ std::vector<std::byte> Tensor::to_bytes(Where where) const {
   const Lazy& stored = n->is_view() ? n->base : n;
   std::vector<std::byte> bytes(static_cast<std::size_t>(numel() * size_of(dtype())));
   const std::lock_guard lock(graph_lock());
-  if (!bytes.empty()) stored->buffer->read(bytes.data(), 0, static_cast<std::int64_t>(bytes.size()));
+  if (!bytes.empty())
+    stored->buffer->read(bytes.data(), 0, static_cast<std::int64_t>(bytes.size()));
   return bytes;
 }
 
@@ -251,7 +289,8 @@ namespace {
 void expect_one(const Tensor& t, Where where) {
   expect_defined("item", t, where);
   if (t.numel() != 1)
-    fail<ShapeError>("item", cat("the tensor has shape ", shape_text(t), ", not one element"), where, "index or reduce it first");
+    fail<ShapeError>("item", cat("the tensor has shape ", shape_text(t), ", not one element"),
+                     where, "index or reduce it first");
 }
 }  // namespace
 
@@ -270,20 +309,29 @@ Tensor& Tensor::assign(const Operand& value, Where where) {
   expect_defined("assign", *this, where);
   const PlaceScope place(where);
   const Lazy old = lazy();
-  const bool leaf = old->requires_grad && (old->src.empty() || (old->own_gradient && old->own_gradient->inputs.empty()));
+  const bool leaf = old->requires_grad &&
+                    (old->src.empty() || (old->own_gradient && old->own_gradient->inputs.empty()));
   if (leaf && grad_enabled()) {
-    fail<GradientError>("assign", cat("a leaf that requires a gradient is written in place", old->name.empty() ? "" : ": '" + old->name + "'"), where,
-                        "do it under NoGrad, or write to a copy");
+    fail<GradientError>("assign",
+                        cat("a leaf that requires a gradient is written in place",
+                            old->name.empty() ? "" : ": '" + old->name + "'"),
+                        where, "do it under NoGrad, or write to a copy");
   }
   Lazy v = lazy_of(value, old->dtype, *old->device);
-  if (v->device != old->device) fail<DeviceError>("assign", cat("the value is on ", v->device->name(), ", the tensor on ", old->device->name()), where, "move it with .to(device)");
+  if (v->device != old->device)
+    fail<DeviceError>(
+        "assign",
+        cat("the value is on ", v->device->name(), ", the tensor on ", old->device->name()), where,
+        "move it with .to(device)");
   try {
     v = broadcast_to(v, broadcast_shape(v->shape, old->shape));
   } catch (const ShapeError&) {
     v = nullptr;
   }
   if (!v || v->shape != old->shape) {
-    fail<ShapeError>("assign", cat("the value does not broadcast to the tensor's shape ", to_text(old->shape)), where, "assign keeps the shape");
+    fail<ShapeError>(
+        "assign", cat("the value does not broadcast to the tensor's shape ", to_text(old->shape)),
+        where, "assign keeps the shape");
   }
   Lazy written = mote::assign(old, v);
   if (leaf) {
@@ -297,10 +345,18 @@ Tensor& Tensor::assign(const Operand& value, Where where) {
   return *this;
 }
 
-Tensor& Tensor::operator+=(const Operand& v) { return assign(Operand(*this + v, v.where()), v.where()); }
-Tensor& Tensor::operator-=(const Operand& v) { return assign(Operand(*this - v, v.where()), v.where()); }
-Tensor& Tensor::operator*=(const Operand& v) { return assign(Operand(*this * v, v.where()), v.where()); }
-Tensor& Tensor::operator/=(const Operand& v) { return assign(Operand(*this / v, v.where()), v.where()); }
+Tensor& Tensor::operator+=(const Operand& v) {
+  return assign(Operand(*this + v, v.where()), v.where());
+}
+Tensor& Tensor::operator-=(const Operand& v) {
+  return assign(Operand(*this - v, v.where()), v.where());
+}
+Tensor& Tensor::operator*=(const Operand& v) {
+  return assign(Operand(*this * v, v.where()), v.where());
+}
+Tensor& Tensor::operator/=(const Operand& v) {
+  return assign(Operand(*this / v, v.where()), v.where());
+}
 
 // ---- dtype and device
 
@@ -312,7 +368,10 @@ Tensor Tensor::cast(DType t, Where where) const {
 
 Tensor Tensor::bitcast(DType t, Where where) const {
   if (size_of(dtype()) != size_of(t)) {
-    fail<DTypeError>("bitcast", cat(std::string(name_of(dtype())), " and ", std::string(name_of(t)), " have different sizes"), where, "use cast to convert values");
+    fail<DTypeError>("bitcast",
+                     cat(std::string(name_of(dtype())), " and ", std::string(name_of(t)),
+                         " have different sizes"),
+                     where, "use cast to convert values");
   }
   return wrap(bitcast_lazy(lazy(), t));
 }

@@ -33,7 +33,8 @@ int check(std::vector<Lazy> roots, double tolerance = 1e-5) {
     for (std::size_t k = 0; k < got.size(); ++k) {
       const double a = got[k].as_double(), b = want[i][k].as_double();
       if ((std::isnan(a) && std::isnan(b)) || a == b) continue;
-      EXPECT_LE(std::abs(a - b), tolerance * (1 + std::abs(b))) << "root " << i << " element " << k << " " << a << " " << b;
+      EXPECT_LE(std::abs(a - b), tolerance * (1 + std::abs(b)))
+          << "root " << i << " element " << k << " " << a << " " << b;
       if (testing::Test::HasFailure()) return kernels;
     }
   }
@@ -45,7 +46,8 @@ Lazy add(const Lazy& a, const Lazy& b) { return elementwise(Op::add, {a, b}); }
 
 Lazy matmul(const Lazy& a, const Lazy& b) {
   const Int m = a->shape[0], k = a->shape[1], n = b->shape[1];
-  const Lazy x = expand(reshape(a, {m, 1, k}), {m, n, k}), y = expand(reshape(permute(b, {1, 0}), {1, n, k}), {m, n, k});
+  const Lazy x = expand(reshape(a, {m, 1, k}), {m, n, k}),
+             y = expand(reshape(permute(b, {1, 0}), {1, n, k}), {m, n, k});
   return reshape(reduce_lazy(Op::add, mul(x, y), {2}), {m, n});
 }
 
@@ -81,7 +83,8 @@ TEST_P(Engine, Views) {
 }
 
 TEST_P(Engine, Matmul) {
-  for (int n : {1, 5, 8, 16, 33}) check({matmul(ramp({7, n}, device()), ramp({n, n + 2}, device()))});
+  for (int n : {1, 5, 8, 16, 33})
+    check({matmul(ramp({7, n}, device()), ramp({n, n + 2}, device()))});
 }
 
 TEST_P(Engine, Softmax) {
@@ -107,14 +110,18 @@ TEST_P(Engine, ScanAndScatter) {
   const Lazy x = ramp({5, 7}, device());
   for (int axis : {0, 1})
     for (Op op : {Op::add, Op::max, Op::mul}) check({scan_lazy(op, x, axis)});
-  const Lazy index = cast_lazy(elementwise(Op::mul, {floats({0, 1, 1, 2, 5, 4}, {6}, device()), floats({1, 1, 1, 1, 1, 1}, {6}, device())}), DType::int64);
+  const Lazy index = cast_lazy(elementwise(Op::mul, {floats({0, 1, 1, 2, 5, 4}, {6}, device()),
+                                                     floats({1, 1, 1, 1, 1, 1}, {6}, device())}),
+                               DType::int64);
   const Lazy wide = expand(reshape(index, {6, 1}), {6, 7});
-  for (Op op : {Op::add, Op::store, Op::max}) check({scatter(x, wide, ramp({6, 7}, device()), 0, op)});
+  for (Op op : {Op::add, Op::store, Op::max})
+    check({scatter(x, wide, ramp({6, 7}, device()), 0, op)});
 }
 
 TEST_P(Engine, ValuesOfAScan) {  // a scan is never computed inside of another kernel's store
   const Lazy x = ramp({5, 7}, device());
-  for (int axis : {0, 1}) check({elementwise(Op::exp, {add(scan_lazy(Op::add, mul(x, x), axis), x)})});
+  for (int axis : {0, 1})
+    check({elementwise(Op::exp, {add(scan_lazy(Op::add, mul(x, x), axis), x)})});
 }
 
 TEST_P(Engine, GatherWithoutLoop) {
@@ -124,7 +131,8 @@ TEST_P(Engine, GatherWithoutLoop) {
   const Lazy place = expand(reshape(iota(50, DType::int64, device()), {1, 50, 1}), {3, 50, 4});
   const Lazy rows = expand(reshape(table, {1, 50, 4}), {3, 50, 4});
   const Lazy zero = constant_lazy(Scalar(DType::float32, 0), {3, 50, 4}, device());
-  const Lazy out = reduce_lazy(Op::add, elementwise(Op::where, {elementwise(Op::eq, {place, at}), rows, zero}), {1});
+  const Lazy out = reduce_lazy(
+      Op::add, elementwise(Op::where, {elementwise(Op::eq, {place, at}), rows, zero}), {1});
   EXPECT_EQ(check({out}), 1);
   EXPECT_LT(counters().operations, 100);
 }
@@ -172,7 +180,8 @@ TEST_P(Engine, OldValueIsKeptBesideTemporaries) {
 // An assign that is only part of a later one is a value: it must not write the bytes they share.
 TEST_P(Engine, AssignBelowAnAssign) {
   const Lazy x = ramp({32, 32}, device());
-  const Lazy first = assign(x, matmul(elementwise(Op::exp, {x}), x));  // heavy, with two readers: stored
+  const Lazy first =
+      assign(x, matmul(elementwise(Op::exp, {x}), x));  // heavy, with two readers: stored
   const Lazy second = assign(first, add(first, permute(first, {1, 0})));
   const Lazy turned = contiguous(add(permute(first, {1, 0}), x));
   const std::vector<Lazy> roots{second, turned};
@@ -180,28 +189,38 @@ TEST_P(Engine, AssignBelowAnAssign) {
   realize(roots);
   const auto got = reference(roots);
   for (std::size_t r = 0; r < roots.size(); ++r)
-    for (std::size_t i = 0; i < got[r].size(); ++i) ASSERT_NEAR(got[r][i].as_double(), want[r][i].as_double(), 1e-4 * (1 + std::abs(want[r][i].as_double()))) << r;
+    for (std::size_t i = 0; i < got[r].size(); ++i)
+      ASSERT_NEAR(got[r][i].as_double(), want[r][i].as_double(),
+                  1e-4 * (1 + std::abs(want[r][i].as_double())))
+          << r;
 }
 
 TEST_P(Engine, DTypes) {
   const Lazy x = ramp({40}, device());
   const Lazy scaled = mul(x, constant_lazy(Scalar(DType::float32, 37), x->shape, device()));
-  for (DType t : {DType::boolean, DType::int8, DType::uint8, DType::int16, DType::int32, DType::int64, DType::float16, DType::bfloat16,
-                  DType::float8_e4m3, DType::float8_e5m2, DType::float64}) {
+  for (DType t :
+       {DType::boolean, DType::int8, DType::uint8, DType::int16, DType::int32, DType::int64,
+        DType::float16, DType::bfloat16, DType::float8_e4m3, DType::float8_e5m2, DType::float64}) {
     const Lazy y = cast_lazy(scaled, t);
     check({cast_lazy(t == DType::boolean ? y : add(y, y), DType::float32)}, 0);
   }
   for (Op op : {Op::idiv, Op::mod, Op::tdiv, Op::tmod, Op::shl, Op::shr}) {
     const Lazy a = cast_lazy(scaled, DType::int32), b = cast_lazy(flip(x, {0}), DType::int32);
     const Lazy c = add(b, cast_lazy(mul(scaled, scaled), DType::int32));
-    check({cast_lazy(elementwise(op, {a, elementwise(Op::mod, {c, constant_lazy(Scalar(DType::int32, 7), c->shape, device())})}), DType::float32)}, 0);
+    check({cast_lazy(
+              elementwise(op, {a, elementwise(Op::mod, {c, constant_lazy(Scalar(DType::int32, 7),
+                                                                         c->shape, device())})}),
+              DType::float32)},
+          0);
   }
 }
 
 TEST_P(Engine, MathFunctions) {
-  std::vector<float> v{0.f, -0.f, 1e-30f, 0.5f, 1.f, -1.f, 3.f, -7.5f, 20.f, 88.f, 89.f, -104.f, 1e9f, -3.3e5f, INFINITY, -INFINITY, NAN, 1e-40f};
+  std::vector<float> v{0.f,  -0.f, 1e-30f, 0.5f, 1.f,     -1.f,     3.f,       -7.5f, 20.f,
+                       88.f, 89.f, -104.f, 1e9f, -3.3e5f, INFINITY, -INFINITY, NAN,   1e-40f};
   const Lazy x = floats(v, {static_cast<std::int64_t>(v.size())}, device());
-  for (Op op : {Op::exp, Op::log, Op::sin, Op::cos, Op::tanh, Op::erf, Op::sqrt, Op::trunc}) check({elementwise(op, {x})}, 3e-7);
+  for (Op op : {Op::exp, Op::log, Op::sin, Op::cos, Op::tanh, Op::erf, Op::sqrt, Op::trunc})
+    check({elementwise(op, {x})}, 3e-7);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Engine, testing::Values("CLANG"));

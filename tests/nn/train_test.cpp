@@ -22,7 +22,7 @@ struct Net : nn::Module {
 
 struct Result {
   std::vector<double> losses;
-  std::vector<double> values;   // of every parameter and buffer at the end
+  std::vector<double> values;  // of every parameter and buffer at the end
 };
 
 Result trained(const char* device, bool captured, int steps) {
@@ -41,7 +41,8 @@ Result trained(const char* device, bool captured, int steps) {
   auto recorded = jit(step);
   Result out;
   for (int i = 0; i < steps; ++i) {
-    const Tensor x = Tensor::rand({4, 1, 10, 10}).realize(), y = Tensor::randint(0, 3, {4}).realize();
+    const Tensor x = Tensor::rand({4, 1, 10, 10}).realize(),
+                 y = Tensor::randint(0, 3, {4}).realize();
     const Tensor loss = captured ? recorded(x, y) : step(x, y);
     out.losses.push_back(loss.item<double>());
   }
@@ -52,9 +53,11 @@ Result trained(const char* device, bool captured, int steps) {
 
 void expect_near(const Result& got, const Result& want, double tolerance) {
   ASSERT_EQ(got.losses.size(), want.losses.size());
-  for (std::size_t i = 0; i < want.losses.size(); ++i) EXPECT_NEAR(got.losses[i], want.losses[i], tolerance) << "step " << i;
+  for (std::size_t i = 0; i < want.losses.size(); ++i)
+    EXPECT_NEAR(got.losses[i], want.losses[i], tolerance) << "step " << i;
   ASSERT_EQ(got.values.size(), want.values.size());
-  for (std::size_t i = 0; i < want.values.size(); ++i) ASSERT_NEAR(got.values[i], want.values[i], tolerance) << "value " << i;
+  for (std::size_t i = 0; i < want.values.size(); ++i)
+    ASSERT_NEAR(got.values[i], want.values[i], tolerance) << "value " << i;
 }
 
 TEST(Train, EqualsReference) {

@@ -33,7 +33,8 @@ Array mapped(const Array& a, std::vector<std::int64_t> shape, F from) {
     }
     const auto source = from(index);
     std::int64_t flat = source ? 0 : -1;
-    for (std::size_t i = 0; source && i < a.shape.size(); ++i) flat = flat * a.shape[i] + (*source)[i];
+    for (std::size_t i = 0; source && i < a.shape.size(); ++i)
+      flat = flat * a.shape[i] + (*source)[i];
     out.at.push_back(flat < 0 ? -1 : a.at[static_cast<std::size_t>(flat)]);
   }
   return out;
@@ -67,7 +68,8 @@ class Chain {
     ASSERT_EQ(tracker_.shape(), Shape(array_.shape.begin(), array_.shape.end())) << "seed " << seed;
     std::vector<Int> axes;
     for (std::size_t i = 0; i < array_.shape.size(); ++i)
-      axes.emplace_back(variable("i" + std::to_string(i), 0, std::max<std::int64_t>(array_.shape[i] - 1, 0)));
+      axes.emplace_back(
+          variable("i" + std::to_string(i), 0, std::max<std::int64_t>(array_.shape[i] - 1, 0)));
     const Place place = tracker_.at(axes);
     for (std::int64_t n = 0; n < count(array_.shape); ++n) {
       std::unordered_map<Expr, std::int64_t> values;
@@ -89,8 +91,14 @@ class Chain {
   static std::int64_t value(const Expr& e, const std::unordered_map<Expr, std::int64_t>& values) {
     std::unordered_map<Expr, Scalar> done;
     for (const Expr& n : topological(e)) {
-      if (const auto at = values.find(n); at != values.end()) { done.emplace(n, Scalar(DType::index, at->second)); continue; }
-      if (is_constant(n)) { done.emplace(n, scalar_of(n)); continue; }
+      if (const auto at = values.find(n); at != values.end()) {
+        done.emplace(n, Scalar(DType::index, at->second));
+        continue;
+      }
+      if (is_constant(n)) {
+        done.emplace(n, scalar_of(n));
+        continue;
+      }
       std::vector<Scalar> src;
       for (const Expr& s : n->src) src.push_back(done.at(s));
       done.emplace(n, evaluate(n->op, n->dtype, src));
@@ -139,7 +147,8 @@ class Chain {
     const auto old = array_.shape;
     array_ = mapped(array_, shape, [&](const Indices& i) {
       Indices from = i;
-      for (std::size_t k = 0; k < i.size(); ++k) if (old[k] == 1) from[k] = 0;
+      for (std::size_t k = 0; k < i.size(); ++k)
+        if (old[k] == 1) from[k] = 0;
       return Source(from);
     });
     tracker_ = tracker_.expand(Shape(shape.begin(), shape.end()));
@@ -184,10 +193,13 @@ class Chain {
 
   void flip() {
     std::vector<int> axes;
-    for (std::size_t i = 0; i < rank(); ++i) if (pick(0, 1)) axes.push_back(static_cast<int>(i));
+    for (std::size_t i = 0; i < rank(); ++i)
+      if (pick(0, 1)) axes.push_back(static_cast<int>(i));
     const auto old = array_.shape;
     array_ = mapped(array_, old, [&](Indices i) {
-      for (int a : axes) i[static_cast<std::size_t>(a)] = old[static_cast<std::size_t>(a)] - 1 - i[static_cast<std::size_t>(a)];
+      for (int a : axes)
+        i[static_cast<std::size_t>(a)] =
+            old[static_cast<std::size_t>(a)] - 1 - i[static_cast<std::size_t>(a)];
       return Source(i);
     });
     tracker_ = tracker_.flip(axes);
@@ -213,7 +225,8 @@ class Chain {
     const std::size_t old = rank();
     array_ = mapped(array_, shape, [&](const Indices& i) {
       Indices from(i.begin(), i.begin() + static_cast<std::ptrdiff_t>(old));
-      for (std::size_t k = 0; k < n; ++k) from[first + k] = i[first + k] * step[k] + i[old + k] * dilation[k];
+      for (std::size_t k = 0; k < n; ++k)
+        from[first + k] = i[first + k] * step[k] + i[old + k] * dilation[k];
       return Source(from);
     });
     tracker_ = tracker_.windows(sizes);

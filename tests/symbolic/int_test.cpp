@@ -34,7 +34,9 @@ TEST(Int, OverflowThrows) { EXPECT_ANY_THROW(Int(INT64_MAX) + 1); }
 // Random expressions: the normal form keeps the value, and the bounds hold.
 TEST(Int, RandomExpressionsKeepTheirValue) {
   std::mt19937_64 random(7);
-  const auto pick = [&](int lo, int hi) { return std::uniform_int_distribution<int>(lo, hi)(random); };
+  const auto pick = [&](int lo, int hi) {
+    return std::uniform_int_distribution<int>(lo, hi)(random);
+  };
   for (int n = 0; n < 10000; ++n) {
     std::vector<Int> made{Int(i), Int(j), Int(v), Int(pick(-9, 9))};
     std::vector<Expr> plain{i, j, v, index_constant(made[3].value())};
@@ -43,20 +45,44 @@ TEST(Int, RandomExpressionsKeepTheirValue) {
       const auto y = static_cast<std::size_t>(pick(0, static_cast<int>(made.size()) - 1));
       const int c = pick(-6, 12);
       const Expr ce = index_constant(c);
-      const auto raw = [&](Op op, const Expr& a, const Expr& b) { return intern(op, DType::index, {a, b}); };
+      const auto raw = [&](Op op, const Expr& a, const Expr& b) {
+        return intern(op, DType::index, {a, b});
+      };
       switch (pick(0, 6)) {
-        case 0: made.push_back(made[x] + made[y]); plain.push_back(raw(Op::add, plain[x], plain[y])); break;
-        case 1: made.push_back(made[x] * c); plain.push_back(raw(Op::mul, plain[x], ce)); break;
-        case 2: made.push_back(made[x] / c); plain.push_back(raw(Op::idiv, plain[x], ce)); break;
-        case 3: made.push_back(made[x] % c); plain.push_back(raw(Op::mod, plain[x], ce)); break;
-        case 4: made.push_back(min(made[x], made[y])); plain.push_back(raw(Op::min, plain[x], plain[y])); break;
-        case 5: made.push_back(made[x] - made[y]); plain.push_back(raw(Op::add, plain[x], raw(Op::mul, plain[y], index_constant(-1)))); break;
-        default: made.push_back(select(less(made[x], made[y]), made[x], made[y] + 1));
-          plain.push_back(where(lt(plain[x], plain[y]), plain[x], raw(Op::add, plain[y], index_constant(1)))); break;
+        case 0:
+          made.push_back(made[x] + made[y]);
+          plain.push_back(raw(Op::add, plain[x], plain[y]));
+          break;
+        case 1:
+          made.push_back(made[x] * c);
+          plain.push_back(raw(Op::mul, plain[x], ce));
+          break;
+        case 2:
+          made.push_back(made[x] / c);
+          plain.push_back(raw(Op::idiv, plain[x], ce));
+          break;
+        case 3:
+          made.push_back(made[x] % c);
+          plain.push_back(raw(Op::mod, plain[x], ce));
+          break;
+        case 4:
+          made.push_back(min(made[x], made[y]));
+          plain.push_back(raw(Op::min, plain[x], plain[y]));
+          break;
+        case 5:
+          made.push_back(made[x] - made[y]);
+          plain.push_back(raw(Op::add, plain[x], raw(Op::mul, plain[y], index_constant(-1))));
+          break;
+        default:
+          made.push_back(select(less(made[x], made[y]), made[x], made[y] + 1));
+          plain.push_back(
+              where(lt(plain[x], plain[y]), plain[x], raw(Op::add, plain[y], index_constant(1))));
+          break;
       }
     }
     for (int s = 0; s < 12; ++s) {
-      const std::unordered_map<Expr, std::int64_t> at{{i, pick(0, 7)}, {j, pick(0, 3)}, {v, pick(-5, 9)}};
+      const std::unordered_map<Expr, std::int64_t> at{
+          {i, pick(0, 7)}, {j, pick(0, 3)}, {v, pick(-5, 9)}};
       const std::int64_t want = evaluate(Int(plain.back()), at);
       ASSERT_EQ(evaluate(made.back(), at), want) << made.back().text();
       ASSERT_LE(made.back().lo(), want);
