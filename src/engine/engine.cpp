@@ -109,6 +109,11 @@ void realize(std::span<const Lazy> roots) {
   for (const Lazy& source : foreign_sources(roots)) realize(source);
   for (const Lazy& root : roots) (on_ref(root) ? referenced : scheduled).push_back(root);
   if (!referenced.empty()) {
+    if (capturing()) {
+      throw JitError(
+          "jit: REF interprets and launches nothing that could be recorded; call the function "
+          "itself, or use another device");
+    }
     const std::lock_guard lock(graph_lock());
     realize_by_reference(referenced, {.variables = bound_variables(referenced)});
     ++graph_epoch;

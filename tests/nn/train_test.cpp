@@ -72,6 +72,21 @@ TEST(Train, EqualsReference) {
   unset_flag("MOTE_MEMORY_PLAN");
 }
 
+TEST(Train, JitOnReferenceIsAnError) {
+  set_default_device("REF");
+  auto twice = jit([](const Tensor& x) { return x + x; });
+  const Tensor x = Tensor({1.f, 2.f});
+  EXPECT_EQ(twice(x).to_vector<float>(), (std::vector<float>{2, 4}));  // the first call is plain
+  try {
+    twice(x);
+    FAIL() << "a recording of nothing";
+  } catch (const JitError& e) {
+    EXPECT_STREQ(e.what(),
+                 "jit: REF interprets and launches nothing that could be recorded; call the "
+                 "function itself, or use another device");
+  }
+}
+
 TEST(Train, SameBitsForAnyThreads) {
   set_threads(1);
   const Result one = trained("CLANG", true, 4);
