@@ -24,6 +24,7 @@ struct Row {
 
 // clang-format off
 const Row rows[] = {
+    {"CPU",   "LLVM in this process, on all cores",          make_cpu_device},
     {"CLANG", "a C compiler found at run time, on all cores", make_clang_device},
     {"REF",   "the naive interpreter: the oracle of tests",  make_ref_device},
     {"NULL",  "runs nothing, counts kernels and bytes",      make_null_device},
@@ -35,6 +36,7 @@ struct RendererRow {
 };
 const RendererRow renderers[] = {
     {"C",    c_renderer},
+    {"LLVM", llvm_renderer},
 };
 // clang-format on
 

@@ -223,7 +223,7 @@ TEST_P(Engine, MathFunctions) {
     check({elementwise(op, {x})}, 3e-7);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, Engine, testing::Values("CLANG"));
+INSTANTIATE_TEST_SUITE_P(Devices, Engine, testing::Values("CPU", "CLANG"));
 
 }  // namespace
 }  // namespace mote

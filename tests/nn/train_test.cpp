@@ -1,4 +1,4 @@
-// Training steps of a small network on CLANG against REF: every room at once, the running statistics
+// Training steps of a small network against REF: every room at once, the running statistics
 // and the optimizer's writes in place among them.
 #include <gtest/gtest.h>
 
@@ -60,19 +60,21 @@ void expect_near(const Result& got, const Result& want, double tolerance) {
     ASSERT_NEAR(got.values[i], want.values[i], tolerance) << "value " << i;
 }
 
-TEST(Train, EqualsReference) {
+class Train : public testing::TestWithParam<const char*> {};
+
+TEST_P(Train, EqualsReference) {
   const Result want = trained("REF", false, 4);
   for (bool captured : {false, true}) {
     for (const char* plan : {"1", "0"}) {
       SCOPED_TRACE(std::string(captured ? "jit" : "plain") + ", memory plan " + plan);
       set_flag("MOTE_MEMORY_PLAN", plan);
-      expect_near(trained("CLANG", captured, 4), want, 2e-3);
+      expect_near(trained(GetParam(), captured, 4), want, 2e-3);
     }
   }
   unset_flag("MOTE_MEMORY_PLAN");
 }
 
-TEST(Train, JitOnReferenceIsAnError) {
+TEST(Jit, OnReferenceIsAnError) {
   set_default_device("REF");
   auto twice = jit([](const Tensor& x) { return x + x; });
   const Tensor x = Tensor({1.f, 2.f});
@@ -87,16 +89,18 @@ TEST(Train, JitOnReferenceIsAnError) {
   }
 }
 
-TEST(Train, SameBitsForAnyThreads) {
+TEST_P(Train, SameBitsForAnyThreads) {
   set_threads(1);
-  const Result one = trained("CLANG", true, 4);
+  const Result one = trained(GetParam(), true, 4);
   for (int n : {2, 3}) {
     set_threads(n);
-    const Result many = trained("CLANG", true, 4);
+    const Result many = trained(GetParam(), true, 4);
     EXPECT_EQ(many.losses, one.losses);
     EXPECT_EQ(many.values, one.values);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Devices, Train, testing::Values("CPU", "CLANG"));
 
 }  // namespace
 }  // namespace mote
