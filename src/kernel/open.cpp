@@ -33,66 +33,59 @@ std::string name_of_kernel(const Expr& sink, const std::vector<Expr>& loops) {
   return last.empty() ? name : cat(name, "_", last);
 }
 
-[[noreturn]] void refuse(const std::string& move, const std::string& why) {
-  throw InternalError(cat(move, ": ", why));
-}
-
-void expect_constant(const char* move, const Expr& range) {
-  if (range->op != Op::range) refuse(move, cat(short_text(range), " is no range"));
-  if (!is_constant(range->src[0]))
-    refuse(move, cat("the extent of ", short_text(range), " is symbolic"));
+// Siblings may bind one id with two extents: from the second on it is another id. What each range
+// became is in `renamed`.
+Expr with_unique_ranges(const Expr& sink, std::unordered_map<Expr, Expr>& renamed) {
+  std::unordered_map<int, Expr> owner;
+  const auto all = topological(sink);
+  for (const Expr& e : all)
+    if (e->op == Op::range) owner.try_emplace(static_cast<int>(e->arg), e);
+  int fresh = 0;
+  for (const Expr& e : all) {
+    std::vector<Expr> sources;
+    for (const Expr& s : e->src) sources.push_back(renamed.at(s));
+    Expr now = rebuild(e, sources);
+    if (e->op == Op::range && owner.at(static_cast<int>(e->arg)) != e) {
+      while (owner.contains(fresh)) ++fresh;
+      owner.emplace(fresh, e);
+      now = range(fresh, now->src[0]);
+    }
+    renamed.emplace(e, now);
+  }
+  return renamed.at(sink);
 }
 
 }  // namespace
 
+bool is_ordered(const Nest& nest) {
+  const Expr& s = nest.stores[0];
+  return static_cast<Op>(s->arg) != Op::store || s->src[2]->op == Op::scan;
+}
+
 Kernel open(const Expr& sink) {
   Kernel k;
-  k.sink = sink;
-  for (const Expr& store : sink->src) {
-    const auto loops = loops_of_store(store);
-    // A scatter's stores and a scan's keep their loops to themselves: their order counts.
-    const bool alone = static_cast<Op>(store->arg) != Op::store || store->src[2]->op == Op::scan;
-    if (!alone && !k.nests.empty() && k.nests.back().loops == loops &&
-        static_cast<Op>(k.nests.back().stores[0]->arg) == Op::store &&
-        k.nests.back().stores[0]->src[2]->op != Op::scan) {
-      k.nests.back().stores.push_back(store);
-    } else {
-      k.nests.push_back({loops, {store}});
-    }
+  std::unordered_map<Expr, Expr> renamed;
+  const Expr unique = with_unique_ranges(sink, renamed);
+  for (std::size_t i = 0; i < sink->src.size(); ++i) {
+    Nest nest;
+    for (const Expr& l : loops_of_store(sink->src[i])) nest.loops.push_back(renamed.at(l));
+    nest.stores = {unique->src[i]};
+    const bool joins = !k.nests.empty() && k.nests.back().loops == nest.loops &&
+                       !is_ordered(nest) && !is_ordered(k.nests.back());
+    if (joins) k.nests.back().stores.push_back(unique->src[i]);
+    else k.nests.push_back(std::move(nest));
   }
   k.name = name_of_kernel(sink, k.nests[0].loops);
-  return k;
-}
-
-Kernel unroll(Kernel k, const Expr& range, int times) {
-  expect_constant("unroll", range);
-  if (times < 1 || times > 64) refuse("unroll", cat(times, " is not in 1..64"));
-  k.choices[range].unroll = times;
-  k.words.push_back(cat("unroll ", short_text(range), " ", times));
-  return k;
-}
-
-Kernel vectorize(Kernel k, const Expr& range, int lanes) {
-  expect_constant("vectorize", range);
-  if (lanes < 1 || lanes > 64 || (lanes & (lanes - 1)) != 0)
-    refuse("vectorize", cat(lanes, " is no power of two up to 64"));
-  k.choices[range].lanes = lanes;
-  k.words.push_back(cat("vectorize ", short_text(range), " ", lanes));
-  return k;
-}
-
-Kernel order(Kernel k, std::size_t nest, std::span<const Expr> loops) {
-  std::vector<Expr> want(loops.begin(), loops.end());
-  Nest& n = k.nests.at(nest);
-  if (!std::ranges::is_permutation(want, n.loops))
-    refuse("order", "the ranges are not those of the nest");
-  const Expr& s = n.stores[0];
-  if (want != n.loops && (static_cast<Op>(s->arg) != Op::store || s->src[2]->op == Op::scan))
-    refuse("order", "the loops of a scatter or a scan run in their order");
-  n.loops = std::move(want);
-  std::string word = "order";
-  for (const Expr& l : n.loops) word += " " + short_text(l);
-  k.words.push_back(word);
+  // A table that captures nothing is a nest of its own.
+  const auto is_root = [](const Expr& e) {
+    return e->op == Op::stage_at && e->src[0]->free.empty();
+  };
+  for (std::size_t n = 0; n < k.nests.size();) {
+    const auto all = topological(k.nests[n].stores);
+    const auto at = std::ranges::find_if(all, is_root);
+    if (at == all.end()) ++n;
+    else k = stage_alone(std::move(k), (*at)->src[0]);
+  }
   return k;
 }
 
@@ -101,11 +94,11 @@ std::string to_text(const Kernel& k) {
   for (const Nest& n : k.nests) {
     std::string indent = "  ";
     for (const Expr& l : n.loops) {
-      const auto at = k.choices.find(l);
+      const auto at = k.choices.find(static_cast<int>(l->arg));
       out += cat(indent, short_text(l), " = 0..", short_text(l->src[0]));
       if (at != k.choices.end() && at->second.unroll > 1) out += cat(" unroll ", at->second.unroll);
       if (at != k.choices.end() && at->second.lanes > 1) out += cat(" lanes ", at->second.lanes);
-      out += "\n";
+      out += std::ranges::find(n.sums, l) != n.sums.end() ? " sums\n" : "\n";
       indent += "  ";
     }
     for (const Expr& s : n.stores) out += cat(indent, short_text(s, 5), "\n");

@@ -128,11 +128,6 @@ class Chooser {
   }
 
  private:
-  static bool is_ordered(const Nest& nest) {
-    const Expr& s = nest.stores[0];
-    return static_cast<Op>(s->arg) != Op::store || s->src[2]->op == Op::scan;
-  }
-
   void choose(const NestView& v) {
     const int widest = std::max(1, target_.vector_bytes / std::max(size_of(v.dtype), 4));
     Expr best;
@@ -188,7 +183,7 @@ class Chooser {
       int best_copies = 1;
       double best_gain = 0;
       for (const Expr& r : v.nest->loops) {
-        if (r == vector || k_.choices.contains(r)) continue;
+        if (r == vector || k_.choices.contains(static_cast<int>(r->arg))) continue;
         const int copies = copies_for(extent(r), most_accumulators / used);
         if (copies < 2) continue;
         int shared = 0;
@@ -214,41 +209,36 @@ class Chooser {
   int lanes_ = 0;  // of the kernel's vectors, once chosen
 };
 
-// Two neighbouring loops as one, where no index needs the parts: a*E + b is p.
-Kernel with_fused_loops(const Kernel& k) {
-  Expr sink = k.sink;
-  for (bool again = true; again;) {
-    again = false;
-    const Kernel now = open(sink);
-    if (now.nests.size() != 1) break;
-    const auto& loops = now.nests[0].loops;
-    const bool plain = std::ranges::none_of(
-        topological(sink), [](const Expr& e) { return kind_of(e->op) == Kind::binder; });
-    if (!plain) break;
-    for (std::size_t i = 0; i + 1 < loops.size() && !again; ++i) {
-      const Expr a = loops[i], b = loops[i + 1];
-      if (!extent(a) || !extent(b)) continue;
-      const Int p(range(static_cast<int>(a->arg), extent(a) * extent(b)));
-      const Expr fused =
-          substitute(sink, {{a, (p / Int(b->src[0])).expr()}, {b, (p % Int(b->src[0])).expr()}});
-      const auto linear = [&](const Expr& e) {
-        return (e->op != Op::idiv && e->op != Op::mod) || e->dtype != DType::index ||
-               !e->free.has(static_cast<int>(a->arg));
+// Two neighbouring loops as one, where no index needs the parts.
+Kernel with_fused_loops(Kernel k) {
+  const auto is_binder = [](const Expr& e) { return kind_of(e->op) == Kind::binder; };
+  if (k.nests.size() != 1 || is_ordered(k.nests[0]) ||
+      std::ranges::any_of(topological(k.nests[0].stores), is_binder))
+    return k;
+  for (std::size_t i = 0; i + 1 < k.nests[0].loops.size();) {
+    const Expr a = k.nests[0].loops[i], b = k.nests[0].loops[i + 1];
+    Expr p;
+    if (extent(a) && extent(b)) {
+      Kernel fused = fuse(k, a, b, &p);
+      const auto needs_parts = [&](const Expr& e) {
+        return (e->op == Op::idiv || e->op == Op::mod) && e->dtype == DType::index &&
+               e->free.has(static_cast<int>(p->arg));
       };
-      if (!std::ranges::all_of(topological(fused), linear)) continue;
-      sink = fused;
-      again = true;
+      if (std::ranges::none_of(topological(fused.nests[0].stores), needs_parts)) {
+        k = std::move(fused);
+        i = 0;
+        continue;
+      }
     }
+    ++i;
   }
-  Kernel out = open(sink);
-  out.name = k.name;
-  return out;
+  return k;
 }
 
 }  // namespace
 
 Kernel optimize(Kernel k, const Target& target) {
-  k = Chooser(with_fused_loops(k), target).run();
+  k = Chooser(with_fused_loops(std::move(k)), target).run();
   if (tracing(3)) trace({3, "moves", k.name, to_text(k)});
   return k;
 }
