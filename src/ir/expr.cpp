@@ -125,7 +125,7 @@ RangeSet free_of(Op op, std::span<const Expr> src, std::int64_t arg) {
       free.add(static_cast<int>(r->arg));
       extents |= r->src[0]->free;
     }
-    return (src[0]->free - free) | extents;
+    return (src[0]->free | extents) - free;  // an extent may depend on another range of the list
   }
   if (op == Op::scan) {
     free = src[0]->free;

@@ -114,13 +114,5 @@ std::string to_text(const Code&);  // as above
 // Types, lanes, order of definition, nesting; each access in bounds by interval or gate. Throws
 // InternalError that names the instruction (and a witness).
 void verify(const Code&);
-// Runs it, one thread, chunks in the given order: the oracle of moves and renderers.
-struct RunOptions {
-  std::vector<std::int64_t> variables;
-  std::int64_t chunk = 0;  // tasks a chunk; 0: all in one
-  bool shuffled = false;   // chunks out of order, some twice, scratch filled with NaN
-  std::uint64_t seed = 0;
-};
-void interpret(const Code&, std::span<void* const> slots, const RunOptions& = {});
 
 }  // namespace mote

@@ -40,10 +40,12 @@ class Linearizer : Writer {
     index_type_ = index_bits(decomposed) == 32 ? DType::int32 : DType::int64;
     find_memories(decomposed);
     auto next = decomposed->src.begin();
-    for (const Nest& n : kernel_.nests) {
-      std::vector<Expr> stores(next, next + static_cast<std::ptrdiff_t>(n.stores.size()));
+    for (Nest n : kernel_.nests) {
+      for (std::vector<Expr>* ranges : {&n.loops, &n.sums})
+        for (Expr& r : *ranges) r = decompose(r, target_);  // extents are index arithmetic too
+      n.stores.assign(next, next + static_cast<std::ptrdiff_t>(n.stores.size()));
       next += static_cast<std::ptrdiff_t>(n.stores.size());
-      phase(n, std::move(stores));
+      phase(n);
     }
     return std::move(code_);
   }
@@ -54,6 +56,13 @@ class Linearizer : Writer {
   LoopChoice choice_of(const Expr& range) const {
     const auto at = kernel_.choices.find(static_cast<int>(range->arg));
     return at == kernel_.choices.end() ? LoopChoice{} : at->second;
+  }
+
+  // One vector range at a time: a second one is run step by step.
+  LoopChoice choice_below(const Expr& range, std::span<const Expr> bodies) const {
+    LoopChoice c = choice_of(range);
+    if (std::ranges::any_of(bodies, depends_on_lane)) c.lanes = 1;
+    return c;
   }
 
   // Some extent below depends on r: its values are then run one by one, the last one apart, so that
@@ -115,7 +124,8 @@ class Linearizer : Writer {
 
   // ---- a phase
 
-  void phase(const Nest& nest, std::vector<Expr> stores) {
+  void phase(Nest& nest) {
+    auto& stores = nest.stores;
     summing_ = !nest.sums.empty();
     op_ = nest.op;
     if (summing_) {  // "all sums are at 0" goes along as the gate, so that substitution sees it
@@ -191,7 +201,7 @@ class Linearizer : Writer {
     const Expr r = rest[0];
     rest.erase(rest.begin());
     const bool ragged = is_ragged(r, rest, stores);
-    for_range(r->src[0], choice_of(r), ragged, [&](const std::vector<Expr>& values) {
+    for_range(r->src[0], choice_below(r, stores), ragged, [&](const std::vector<Expr>& values) {
       loops(ragged ? substituted(rest, r, values) : rest, substituted(stores, r, values));
     });
   }
@@ -403,8 +413,8 @@ class Linearizer : Writer {
   std::vector<Value> reduce_loops(const std::vector<Expr>& group, const std::vector<Expr>& ranges,
                                   const std::vector<Expr>& bodies) {
     const Expr& r = ranges[0];
-    LoopChoice c = ranges.size() == 1 && is_constant(r->src[0]) ? choice_of(r) : LoopChoice{};
-    if (std::ranges::any_of(bodies, depends_on_lane)) c.lanes = 1;  // one vector range at a time
+    const LoopChoice c =
+        ranges.size() == 1 && is_constant(r->src[0]) ? choice_below(r, bodies) : LoopChoice{};
     const bool long_chain = ranges.size() == 1 && is_float(group[0]->dtype) &&
                             is_constant(r->src[0]) &&
                             r->src[0]->arg / (std::int64_t{c.unroll} * c.lanes) > longest_chain;
@@ -513,10 +523,11 @@ class Linearizer : Writer {
     outside(depth_of(stage), [&] {
       std::int64_t elements = 1;
       for (const Expr& r : stage->src.subspan(1)) elements *= r->src[0]->hi;
+      elements *= lanes_of(stage);  // one that captures a vector has an element for each lane
       const int memory = new_scratch(stage->dtype, elements);
-      tables_[stage] = memory;
+      has_tables_ = true;
       fill_copies(stage, stage->src.subspan(1), {{stage->src[0], {}}}, memory);
-      remember(stage, 0, depth());
+      remember(stage, memory, depth());
     });
   }
 
@@ -532,8 +543,8 @@ class Linearizer : Writer {
     std::vector<Expr> bodies;
     for (const Element& e : all) bodies.push_back(e.body);
     const bool ragged = is_ragged(r, dims.subspan(1), bodies);
-    LoopChoice c = choice_of(r);
-    if (dims.size() > 1 || std::ranges::any_of(bodies, depends_on_lane)) c.lanes = 1;
+    LoopChoice c = choice_below(r, bodies);
+    if (dims.size() > 1) c.lanes = 1;
     for_range(r->src[0], c, ragged, [&](const std::vector<Expr>& values) {
       std::vector<Element> inside;
       for (const Element& e : all)
@@ -554,7 +565,7 @@ class Linearizer : Writer {
     std::vector<Value> values;
     for (const Expr& b : bodies) values.push_back(emit(b));
     for (std::size_t i = 0; i < all.size(); ++i) {
-      const Expr index = flat_index(stage->src.subspan(1), all[i].at).expr();
+      const Expr index = index_in_table(stage, all[i].at);
       const int lanes = lanes_of(index);
       if (lanes == 1) {
         put_store(memory, emit(index), values[i], stage->dtype, 1);

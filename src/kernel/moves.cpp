@@ -39,6 +39,19 @@ int fresh_id(const Kernel& k, RangeSet used = {}) {
   refuse("move", "the kernel has too many ranges");
 }
 
+bool needs(const Expr& range, const Expr& other) {  // its extent depends on the other
+  return range->src[0]->free.has(static_cast<int>(other->arg));
+}
+
+// Loops are opened in this order: what an extent depends on comes before it.
+void expect_order(const char* move, std::span<const Expr> loops) {
+  for (std::size_t i = 0; i < loops.size(); ++i)
+    for (const Expr& later : loops.subspan(i + 1))
+      if (needs(loops[i], later))
+        refuse(move, cat("the extent of ", short_text(loops[i]), " needs ", short_text(later),
+                         ", which is further in"));
+}
+
 bool has(std::span<const Expr> list, const Expr& e) {
   return std::ranges::find(list, e) != list.end();
 }
@@ -159,6 +172,25 @@ void put_in_place(Kernel& k, const Expr& e, const Expr& value) {
 
 bool occurs(const Kernel& k, const Expr& e) { return has(topological(all_stores(k)), e); }
 
+// A table of this value over `dims` can be made: refused where it cannot.
+void expect_table(const char* move, const Kernel& k, const Expr& value,
+                  std::span<const Expr> dims) {
+  if (!occurs(k, value)) refuse(move, cat(short_text(value, 3), " is not in the kernel"));
+  if (value->dtype == DType::index || value->op == Op::scan || value->op == Op::stage ||
+      value->op == Op::store || value->op == Op::slot || value->op == Op::sink)
+    refuse(move, cat(short_text(value, 3), " is no value that a table can hold"));
+  for (const Expr& d : dims)
+    if (d->op != Op::range || !value->free.has(static_cast<int>(d->arg)))
+      refuse(move, cat(short_text(d), " is not free in the value"));
+  expect_order(move, dims);
+  for (const Expr& e : topological(value))
+    if (e->op == Op::range && value->free.has(static_cast<int>(e->arg)) && !has(dims, e))
+      for (const Expr& d : dims)
+        if (needs(e, d))
+          refuse(move, cat("the table would capture ", short_text(e), ", whose extent depends on ",
+                           short_text(d)));
+}
+
 // The value as a table over fresh ranges in place of `dims`, read at `at`.
 Expr as_table(const Kernel& k, const Expr& value, std::span<const Expr> dims,
               std::span<const Int> at) {
@@ -218,6 +250,9 @@ Kernel vectorize(Kernel k, const Expr& range, int lanes) {
     refuse("vectorize", cat(lanes, " is no power of two up to 64"));
   for (const Nest& n : k.nests)
     if (has(n.sums, range)) refuse("vectorize", "sums in memory are added one by one");
+  for (const auto& [id, c] : k.choices)
+    if (id != range->arg && c.lanes > 1 && lanes > 1 && c.lanes != lanes)
+      refuse("vectorize", cat("another range has ", c.lanes, " lanes; all have the same"));
   k.choices[static_cast<int>(range->arg)].lanes = lanes;
   k.words.push_back(cat("vectorize ", short_text(range), " ", lanes));
   return k;
@@ -230,14 +265,7 @@ Kernel order(Kernel k, std::size_t nest, std::span<const Expr> loops) {
     refuse("order", "the ranges are not those of the nest");
   if (want != n.loops && is_ordered(n))
     refuse("order", "the loops of a scatter or a scan run in their order");
-  RangeSet open;
-  for (const Expr& l : want) {
-    for (const Expr& other : want)
-      if (l->src[0]->free.has(static_cast<int>(other->arg)) &&
-          !open.has(static_cast<int>(other->arg)))
-        refuse("order", cat("the extent of ", short_text(l), " needs a range further in"));
-    open.add(static_cast<int>(l->arg));
-  }
+  expect_order("order", want);
   n.loops = std::move(want);
   k.words.push_back(cat("order", names_of(n.loops)));
   return k;
@@ -278,13 +306,7 @@ Kernel fuse(Kernel k, const Expr& a, const Expr& b, Expr* made) {
 }
 
 Kernel stage(Kernel k, const Expr& value, std::span<const Expr> dims) {
-  if (!occurs(k, value)) refuse("stage", cat(short_text(value, 3), " is not in the kernel"));
-  if (value->dtype == DType::index || value->op == Op::scan || value->op == Op::stage ||
-      value->op == Op::store || value->op == Op::slot || value->op == Op::sink)
-    refuse("stage", cat(short_text(value, 3), " is no value that a table can hold"));
-  for (const Expr& d : dims)
-    if (d->op != Op::range || !value->free.has(static_cast<int>(d->arg)))
-      refuse("stage", cat(short_text(d), " is not free in the value"));
+  expect_table("stage", k, value, dims);
   const std::vector<Int> at(dims.begin(), dims.end());
   k = with_table(std::move(k), value, as_table(k, value, dims, at));
   k.words.push_back(cat("stage ", short_text(value, 2), " over", names_of(dims)));
@@ -315,13 +337,14 @@ Kernel nest_reduce(Kernel k, const Expr& e, std::span<const Expr> inner) {
     if (!has(inner, r)) outer.push_back(r);
   if (inner.empty() || outer.size() + inner.size() + 1 != e->src.size())
     refuse("nest_reduce", cat("not ranges of the reduce:", names_of(inner)));
-  for (const Expr& o : outer)
-    for (const Expr& i : inner)
-      if (o->src[0]->free.has(static_cast<int>(i->arg)))
-        refuse("nest_reduce", cat("the extent of ", short_text(o), " needs a range further in"));
+  std::vector<Expr> within, all = outer;
+  for (const Expr& r : e->src.subspan(1))
+    if (has(inner, r)) within.push_back(r);
+  all.insert(all.end(), within.begin(), within.end());
+  expect_order("nest_reduce", all);
   if (outer.empty()) return k;
   const Op op = static_cast<Op>(e->arg);
-  put_in_place(k, e, reduce(op, reduce(op, e->src[0], inner), outer));
+  put_in_place(k, e, reduce(op, reduce(op, e->src[0], within), outer));
   k.words.push_back(cat("nest_reduce", names_of(inner)));
   return k;
 }
@@ -345,15 +368,18 @@ Kernel accumulate(Kernel k, std::size_t nest, std::span<const Expr> ranges) {
       refuse("accumulate", "sums in memory are added one by one");
     if (r->src[0]->hi < 1 || !is_constant(r->src[0]))
       refuse("accumulate", cat("nothing may be left of ", short_text(r), ", or it is not known"));
-    for (const Expr& o : rest)
-      if (r->src[0]->free.has(static_cast<int>(o->arg)))
-        refuse("accumulate", cat("the extent of ", short_text(r), " needs a range further in"));
   }
+  std::vector<Expr> loops = n.loops;
+  for (const Expr& r : total->src.subspan(1))
+    if (has(ranges, r)) loops.push_back(r);
+  std::vector<Expr> all = loops;
+  all.insert(all.end(), rest.begin(), rest.end());
+  expect_order("accumulate", all);
   n.op = static_cast<Op>(total->arg);
   const Expr value = rest.empty() ? total->src[0] : reduce(n.op, total->src[0], rest);
   n.stores = {store(s->src[0], s->src[1], value)};
   n.sums.assign(ranges.begin(), ranges.end());
-  n.loops.insert(n.loops.begin(), ranges.begin(), ranges.end());
+  n.loops = std::move(loops);
   k.words.push_back(cat("accumulate", names_of(ranges)));
   return k;
 }
@@ -368,7 +394,7 @@ Kernel cut(Kernel k, const Expr& r, std::int64_t at) {
   for (const Expr& e : topological(all_stores(k))) {
     if ((e->op == Op::stage || e->op == Op::scan) && has(e->src.subspan(1), r))
       refuse("cut", "a table or a scan is made in one piece");
-    if (e->op == Op::range && e->src[0]->free.has(static_cast<int>(r->arg)))
+    if (e->op == Op::range && needs(e, r))
       refuse("cut", cat("the extent of ", short_text(e), " depends on it"));
   }
   const Expr low = range(static_cast<int>(r->arg), at), high = range(fresh_id(k), extent - at);
@@ -406,7 +432,8 @@ Kernel cut(Kernel k, const Expr& r, std::int64_t at) {
 Kernel window(Kernel k, const Expr& value, const Expr& a, const Expr& b) {
   expect_range("window", a);
   expect_range("window", b);
-  if (!occurs(k, value)) refuse("window", cat(short_text(value, 3), " is not in the kernel"));
+  const Expr dims[] = {a, b};
+  expect_table("window", k, value, dims);
   const Expr both = range(fresh_id(k), a->src[0]->arg + b->src[0]->arg - 1);
   const Expr moved = substitute(value, {{a, (Int(both) - Int(b)).expr()}});
   if (moved->free.has(static_cast<int>(a->arg)) || moved->free.has(static_cast<int>(b->arg)))

@@ -33,27 +33,57 @@ std::string name_of_kernel(const Expr& sink, const std::vector<Expr>& loops) {
   return last.empty() ? name : cat(name, "_", last);
 }
 
-// Siblings may bind one id with two extents: from the second on it is another id. What each range
-// became is in `renamed`.
-Expr with_unique_ranges(const Expr& sink, std::unordered_map<Expr, Expr>& renamed) {
-  std::unordered_map<int, Expr> owner;
-  const auto all = topological(sink);
-  for (const Expr& e : all)
-    if (e->op == Op::range) owner.try_emplace(static_cast<int>(e->arg), e);
-  int fresh = 0;
-  for (const Expr& e : all) {
-    std::vector<Expr> sources;
-    for (const Expr& s : e->src) sources.push_back(renamed.at(s));
-    Expr now = rebuild(e, sources);
-    if (e->op == Op::range && owner.at(static_cast<int>(e->arg)) != e) {
-      while (owner.contains(fresh)) ++fresh;
-      owner.emplace(fresh, e);
-      now = range(fresh, now->src[0]);
-    }
-    renamed.emplace(e, now);
+// One id is one range, and no binder hides another: a second extent of an id, and a range that is
+// bound again further in, get ids of their own. Siblings go on sharing theirs, for they share loops.
+class UniqueRanges {
+ public:
+  explicit UniqueRanges(const Expr& sink) {
+    const auto all = topological(sink);
+    for (const Expr& e : all)
+      if (e->op == Op::range) owner_.try_emplace(static_cast<int>(e->arg), e);
+    for (const Expr& e : all) now_.emplace(e, made(e));
   }
-  return renamed.at(sink);
-}
+
+  Expr operator()(const Expr& e) const { return now_.at(e); }
+
+ private:
+  Expr made(const Expr& e) {
+    std::vector<Expr> sources;
+    RangeSet bound;
+    for (const Expr& s : e->src) {
+      sources.push_back(now_.at(s));
+      bound |= bound_[s];
+    }
+    if (e->op == Op::range && owner_.at(static_cast<int>(e->arg)) != e)
+      return range(next_id(e), sources[0]);
+    if (e->op == Op::reduce || e->op == Op::stage)
+      for (Expr& r : std::span(sources).subspan(1)) {
+        const Expr before = r;
+        while (bound.has(static_cast<int>(r->arg))) r = after(r);
+        if (r != before) sources[0] = substitute(sources[0], {{before, r}});
+        bound_[e].add(static_cast<int>(r->arg));
+      }
+    bound_[e] |= bound;
+    return rebuild(e, sources);
+  }
+
+  int next_id(const Expr& owner) {
+    while (owner_.contains(fresh_)) ++fresh_;
+    owner_.emplace(fresh_, owner);
+    return fresh_;
+  }
+
+  Expr after(const Expr& r) {
+    Expr& next = after_[r];
+    if (!next) next = range(next_id(r), r->src[0]);
+    return next;
+  }
+
+  std::unordered_map<int, Expr> owner_;
+  std::unordered_map<Expr, Expr> now_, after_;
+  std::unordered_map<Expr, RangeSet> bound_;  // ids that are bound at or below a node
+  int fresh_ = 0;
+};
 
 }  // namespace
 
@@ -64,15 +94,14 @@ bool is_ordered(const Nest& nest) {
 
 Kernel open(const Expr& sink) {
   Kernel k;
-  std::unordered_map<Expr, Expr> renamed;
-  const Expr unique = with_unique_ranges(sink, renamed);
+  const UniqueRanges unique(sink);
   for (std::size_t i = 0; i < sink->src.size(); ++i) {
     Nest nest;
-    for (const Expr& l : loops_of_store(sink->src[i])) nest.loops.push_back(renamed.at(l));
-    nest.stores = {unique->src[i]};
+    for (const Expr& l : loops_of_store(sink->src[i])) nest.loops.push_back(unique(l));
+    nest.stores = {unique(sink->src[i])};
     const bool joins = !k.nests.empty() && k.nests.back().loops == nest.loops &&
                        !is_ordered(nest) && !is_ordered(k.nests.back());
-    if (joins) k.nests.back().stores.push_back(unique->src[i]);
+    if (joins) k.nests.back().stores.push_back(unique(sink->src[i]));
     else k.nests.push_back(std::move(nest));
   }
   k.name = name_of_kernel(sink, k.nests[0].loops);

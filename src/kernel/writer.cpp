@@ -52,7 +52,6 @@ int Writer::new_scratch(DType t, std::int64_t elements) {
 void Writer::start_phase() {
   blocks_.clear();
   memo_.clear();
-  tables_.clear();
   next_value_ = 0;
   blocks_.push_back({{}, next_serial_++, {}, {}, {}});
 }
@@ -138,7 +137,7 @@ int Writer::depth_of(const Expr& e) const {
     const Expr& c = blocks_[static_cast<std::size_t>(d)].counter;
     if (c && e->free.has(static_cast<int>(c->arg))) deepest = d;
   }
-  if (tables_.empty()) return deepest;
+  if (!has_tables_) return deepest;
   for (const Expr& n : topological(e->src[0]))
     if (n->op == Op::stage)
       if (const Known* k = recall(n)) deepest = std::max(deepest, k->depth);
@@ -220,6 +219,11 @@ std::optional<std::pair<Expr, std::int64_t>> Writer::affine_in_lane(const Expr& 
   if (!stride.is_constant()) return {};
   if (!(base + stride * Int(lane) == Int(index))) return {};
   return std::pair{base.expr(), stride.value()};
+}
+
+Expr Writer::index_in_table(const Expr& stage, std::span<const Int> at) const {
+  const Int flat = flat_index(stage->src.subspan(1), at);
+  return (depends_on_lane(stage) ? flat * lanes_ + Int(range(lane_id, lanes_)) : flat).expr();
 }
 
 Value Writer::emit(const Expr& e) {
@@ -338,8 +342,21 @@ void Writer::make_load(const Expr& e) {
 void Writer::make_table_load(const Expr& e) {
   const Expr& stage = e->src[0];
   const std::vector<Int> at(e->src.begin() + 1, e->src.end());
-  load_from(e, tables_.at(stage), flat_index(stage->src.subspan(1), at).expr(), always(),
-            depth_of_made(stage));
+  const Known* made = recall(stage);
+  if (!made) throw InternalError(cat("linearize: ", short_text(stage, 3), " is not made yet"));
+  load_from(e, made->value, index_in_table(stage, at), always(), made->depth);
+}
+
+// A table that captures the lane is made for all lanes at once: no lane of it can be asked for by
+// substitution.
+bool Writer::reads_table(const Expr& e) {
+  return std::ranges::any_of(topological(e), [](const Expr& x) { return x->op == Op::stage; });
+}
+
+Value Writer::lane_of(const Expr& e, int lane) {
+  if (!depends_on_lane(e)) return emit(e);
+  if (!reads_table(e)) return emit(substitute(e, {{range(lane_id, lanes_), index_constant(lane)}}));
+  return extract(emit(e), concrete(e->dtype), lane, depth());
 }
 
 // `least`: the depth of what must have happened before.
@@ -369,11 +386,19 @@ void Writer::load_from(const Expr& e, int memory, const Expr& index, const Expr&
   build.kind = Ins::build;
   build.dtype = i.dtype;
   build.lanes = static_cast<std::uint16_t>(lanes);
+  const bool through_table = e->op == Op::stage_at || reads_table(index) || reads_table(gate);
   for (int l = 0; l < lanes; ++l) {
-    const Bindings lane{{range(lane_id, lanes), index_constant(l)}};
-    const Expr one = substitute(e, lane);  // a gate that never holds makes it a zero
-    build.args.push_back(emit(one));
-    at = std::max(at, depth_of_made(one));
+    if (!through_table) {
+      const Expr one = substitute(e, {{range(lane_id, lanes), index_constant(l)}});
+      build.args.push_back(emit(one));  // a gate that never holds makes it a zero
+      at = std::max(at, depth_of_made(one));
+      continue;
+    }
+    Instruction one = instruction(Ins::load, i.dtype, 1, {lane_of(index, l)});
+    one.memory = memory;
+    if (gate != always()) one.args.push_back(lane_of(gate, l));
+    at = depth();
+    build.args.push_back(put(std::move(one), at));
   }
   remember(e, put(std::move(build), at), at);
 }

@@ -34,7 +34,7 @@ class Writer {
     std::vector<std::pair<Value, Instruction>> opening;
   };
   struct Known {
-    Value value;
+    Value value;  // of a stage: its memory
     int depth;
     int serial;
   };
@@ -86,12 +86,14 @@ class Writer {
   DType concrete(DType t) const { return t == DType::index ? index_type_ : t; }
   // index = base + lane * stride, with the stride a number; nullopt where it is not.
   std::optional<std::pair<Expr, std::int64_t>> affine_in_lane(const Expr& index, int lanes) const;
+  // Where the element of a table at `at` lies in its memory.
+  Expr index_in_table(const Expr& stage, std::span<const Int> at) const;
 
   Code code_;
   DType index_type_ = DType::int64;
   int lanes_ = 1;  // of every vector of the kernel
   std::vector<Block> blocks_;
-  std::unordered_map<Expr, int> tables_;  // stage -> memory
+  bool has_tables_ = false;
 
  private:
   void check_depth() const;
@@ -103,6 +105,8 @@ class Writer {
   Value emit_lanes(const Expr& lane);
   void make_load(const Expr& e);
   void make_table_load(const Expr& e);
+  static bool reads_table(const Expr& e);
+  Value lane_of(const Expr& e, int lane);
   void load_from(const Expr& e, int memory, const Expr& index, const Expr& gate, int least);
 
   std::unordered_map<std::int64_t, int> memory_of_slot_;
