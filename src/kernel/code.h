@@ -111,8 +111,10 @@ struct Code {
 };
 
 std::string to_text(const Code&);  // as above
-// Types, lanes, order of definition, nesting; each access in bounds by interval or gate. Throws
-// InternalError that names the instruction (and a witness).
+std::string to_text(const Code&, const Instruction&, std::size_t number);  // one line of it
+// Types, lanes, order of definition, nesting; and a proof that each access lies inside its memory, by
+// bounds and by its gate and the branches around it. Throws InternalError that names the instruction
+// and, where there is one, counters at which it goes wrong.
 void verify(const Code&);
 
 }  // namespace mote

@@ -179,6 +179,10 @@ void expect_table(const char* move, const Kernel& k, const Expr& value,
   if (value->dtype == DType::index || value->op == Op::scan || value->op == Op::stage ||
       value->op == Op::store || value->op == Op::slot || value->op == Op::sink)
     refuse(move, cat(short_text(value, 3), " is no value that a table can hold"));
+  for (const Expr& e : topological(all_stores(k)))
+    if (e->op == Op::load && e->src.size() > 2 && value->dtype == DType::boolean &&
+        has(topological(e->src[2]), value))
+      refuse(move, "a condition that guards a load has to be seen there");
   for (const Expr& d : dims)
     if (d->op != Op::range || !value->free.has(static_cast<int>(d->arg)))
       refuse(move, cat(short_text(d), " is not free in the value"));

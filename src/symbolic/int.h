@@ -84,6 +84,8 @@ Int substitute(const Int&, const Bindings&);
 // Assuming `condition` holds: tighter bounds and dropped mods and divs of its ranges where that
 // follows (i < 4 makes i % 4 to i). The value is equal wherever the condition is true.
 Expr assume(const Expr& e, const Expr& condition);
+// For its bounds alone: what they are where the condition is true. 0 where it never is.
+Expr bounded_by(const Expr& e, const Expr& condition);
 
 // The value with variables and ranges bound to integers.
 std::int64_t evaluate(const Int&, const std::unordered_map<Expr, std::int64_t>&);

@@ -1,4 +1,5 @@
 // Substitution and simplification of whole expressions, index arithmetic in its normal form.
+#include <algorithm>
 #include <mutex>
 
 #include "base/text.h"
@@ -39,33 +40,63 @@ std::optional<Limit> limit_of(const Expr& condition) {
   return Limit{x, x->lo, std::min(x->hi, v - 1)};
 }
 
-}  // namespace
-
-// Each limited expression becomes a variable with the tighter bounds, the rest is rebuilt (which
-// simplifies by bounds), then the variable becomes the expression again.
-Expr assume(const Expr& e, const Expr& condition) {
+// Each limited expression as a variable with the tighter bounds (or a constant); nullopt when the
+// condition never holds.
+std::optional<Bindings> limited(const Expr& condition) {
   std::vector<Limit> limits;
   for (const Expr& c : conjuncts(condition)) {
     const auto limit = limit_of(c);
     if (!limit) continue;
-    bool merged = false;
-    for (Limit& l : limits) {
-      if (l.of != limit->of) continue;
-      l.lo = std::max(l.lo, limit->lo);
-      l.hi = std::min(l.hi, limit->hi);
-      merged = true;
+    const auto same = std::ranges::find(limits, limit->of, &Limit::of);
+    if (same == limits.end()) {
+      limits.push_back(*limit);
+    } else {
+      same->lo = std::max(same->lo, limit->lo);
+      same->hi = std::min(same->hi, limit->hi);
     }
-    if (!merged) limits.push_back(*limit);
   }
-  Bindings forth, back;
+  Bindings out;
   for (const Limit& l : limits) {
-    if (l.lo > l.hi) return e;  // the condition never holds: anything is right
-    const Expr v =
-        l.lo == l.hi ? index_constant(l.lo) : variable(cat("~assumed", forth.size()), l.lo, l.hi);
-    forth.emplace(l.of, v);
-    if (l.lo != l.hi) back.emplace(v, l.of);
+    if (l.lo > l.hi) return {};
+    out.emplace(l.of, l.lo == l.hi ? index_constant(l.lo)
+                                   : variable(cat("~assumed", out.size()), l.lo, l.hi));
   }
-  return substitute(substitute(e, forth), back);
+  return out;
+}
+
+}  // namespace
+
+// Rebuilding with the variables simplifies by their bounds; then they become the expressions again.
+Expr assume(const Expr& e, const Expr& condition) {
+  const auto forth = limited(condition);
+  if (!forth) return e;  // anything is right
+  Bindings back;
+  for (const auto& [of, v] : *forth)
+    if (!is_constant(v)) back.emplace(v, of);
+  return substitute(substitute(e, *forth), back);
+}
+
+// A limit on a sum, v = r + rest, is also one on r: r = v - rest cancels the rest where the sum is
+// spread over other terms ((r + s) < 8 bounds r*7 + s*7). Of all the ways the tightest is kept.
+Expr bounded_by(const Expr& e, const Expr& condition) {
+  const auto forth = limited(condition);
+  if (!forth) return index_constant(0);
+  Expr best = e;
+  const auto width = [](const Expr& x) {
+    return static_cast<double>(x->hi) - static_cast<double>(x->lo);
+  };
+  for (const auto& [of, v] : *forth) {
+    const Expr before = best;
+    const auto keep_if_tighter = [&](const Bindings& b) {
+      const Expr tried = substitute(before, b);
+      if (width(tried) < width(best)) best = tried;
+    };
+    keep_if_tighter({{of, v}});
+    if (of->op != Op::add) continue;
+    for (const Expr& r : of->src)
+      if (r->op == Op::range) keep_if_tighter({{r, (Int(v) - (Int(of) - Int(r))).expr()}});
+  }
+  return best;
 }
 
 // clang-format off

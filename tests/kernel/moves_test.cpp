@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/text.h"
 #include "code_interpreter.h"
@@ -89,9 +90,18 @@ Kernel moved(const Kernel& k, std::mt19937_64& random) {
     case 12:
       if (random() % 2) return home(k, nest);
       return cut(k, r, static_cast<std::int64_t>(1 + random() % 4));
-    default:
-      if (values.empty()) throw InternalError("nothing: no values");
-      return window(k, pick(values, random), r, pick(ranges, random));
+    default: {  // a load whose index or gate adds the two
+      std::vector<std::array<Expr, 3>> windows;
+      for (const Expr& v : values)
+        if (v->op == Op::load)
+          for (const Expr& e : topological(v))
+            if (e->op == Op::add && e->src.size() == 2 && e->src[0]->op == Op::range &&
+                e->src[1]->op == Op::range)
+              windows.push_back({v, e->src[0], e->src[1]});
+      if (windows.empty()) return window(k, r, r, r);
+      const auto& [v, a, b] = pick(windows, random);
+      return window(k, v, a, b);
+    }
   }
 }
 
@@ -128,6 +138,7 @@ Case random_case(std::mt19937_64& random, std::map<std::string, int>* taken = nu
 
 TEST(Moves, KeepResults) {
   std::map<std::string, int> taken;
+  int unproven = 0;
   for (std::uint64_t seed : seeds(1000)) {
     SCOPED_TRACE(cat("MOTE_SEED=", seed));
     std::mt19937_64 random(seed);
@@ -140,6 +151,14 @@ TEST(Moves, KeepResults) {
     ASSERT_NO_THROW(plain = linearize(open(c.ast), target));
     ASSERT_NO_THROW(code = linearize(c.kernel, target));
     ASSERT_NO_THROW(interpret(plain, want.pointers()));
+    try {
+      verify(code);
+    } catch (const InternalError& e) {  // ragged in too many ways at once: not proven, but not wrong
+      ++unproven;
+      ASSERT_EQ(std::string(e.what()).find("goes to"), std::string::npos)
+          << e.what() << "\n"
+          << to_text(code);
+    }
     const bool in_place = std::ranges::any_of(
         c.kernel.words, [](const std::string& w) { return w.starts_with("home"); });
     RunOptions chunks;
@@ -154,6 +173,7 @@ TEST(Moves, KeepResults) {
     }
     ASSERT_EQ(got.difference(want), "") << to_text(code);
   }
+  EXPECT_LE(unproven, 10);
   if (seeds(1000).size() < 1000) return;
   for (const char* move : {"unroll", "vectorize", "order", "split", "fuse", "stage", "inline",
                            "nest_reduce", "accumulate", "cut", "window", "home"})
