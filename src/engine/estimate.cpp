@@ -65,7 +65,8 @@ Estimate estimate(const Expr& ast) {
   for (const Expr& e : topological(ast)) {
     scopes.visit(e);
     if (e->op == Op::slot) sizes[static_cast<int>(e->arg)] = e->arg2 * mote::size_of(e->dtype);
-    if (counts(e)) out.operations += size_of(scopes.computed(e));
+    if (counts(e))  // a scan adds one value at each step
+      out.operations += size_of(e->op == Op::scan ? scopes.free(e) : scopes.computed(e));
     if (e->op != Op::load && e->op != Op::store) continue;
     const std::int64_t bytes = size_of(scopes.free(e)) * mote::size_of(e->src[0]->dtype);
     const int slot = static_cast<int>(e->src[0]->arg);

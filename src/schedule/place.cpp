@@ -59,6 +59,10 @@ RangeSet outputs_of(const RangeSet& set) {
   return out;
 }
 
+bool bound_in(const Int& index) {  // does a reduce's or a table's range occur?
+  return !index.is_constant() && index.expr()->free.highest() >= RangeSet::first_bound;
+}
+
 class Placer {
  public:
   Placer(std::span<const Lazy> roots, const std::unordered_set<const LazyBuffer*>& forced,
@@ -154,25 +158,24 @@ class Placer {
     return total;
   }
 
-  // How often the value is computed where it is inlined; infinity where that is not allowed.
+  // How often the value is computed where it is inlined; infinity where that is not allowed. It is
+  // computed in the innermost loop that it depends on: fine where its loops can be the outer ones.
+  // Elsewhere an elementwise value is computed again (at most three times where it is packed).
   double inline_evaluations(const Value& v) const {
     double total = 0;
     std::vector<RangeSet> fresh;
     for (const Use& u : v.uses) {
-      const RangeSet free = u.spot.free() & u.open;
-      if (free == u.open || v.node->op != Op::reduce) {
-        total += v.node->op == Op::reduce ? extents_.product(free) : extents_.product(u.open);
+      const RangeSet free = u.spot.free() & u.open, outer = outputs_of(free);
+      const bool whole = free == u.open || outer == outputs_of(u.open);
+      const bool prefix =
+          whole || (chains(out_.kernels[static_cast<std::size_t>(u.kernel)].prefixes, outer) &&
+                    chains(fresh, outer) && parallel_enough(u.kernel, outer, v));
+      if (v.node->op != Op::reduce && (!prefix || outputs_of(free) != free)) {
+        total += std::min(extents_.product(u.open), 3 * extents_.product(free));
         continue;
       }
-      // A reduce is computed in the innermost loop that it depends on: fine where its loops can be
-      // the outer ones.
-      const RangeSet outer = outputs_of(free), all_outer = outputs_of(u.open);
-      const bool whole = outer == all_outer;
-      if (!whole && !(chains(out_.kernels[static_cast<std::size_t>(u.kernel)].prefixes, outer) &&
-                      chains(fresh, outer)))
-        return INFINITY;
-      if (!whole && !parallel_enough(u.kernel, outer, v)) return INFINITY;
-      fresh.push_back(outer);
+      if (!prefix) return INFINITY;
+      if (!whole) fresh.push_back(outer);
       total += extents_.product(free);
     }
     return total;
@@ -190,12 +193,14 @@ class Placer {
   // once for each step of the other axes' loops.
   std::optional<std::vector<bool>> stageable(const Value& v) const {
     const Use& first = v.uses[0];
-    if (v.uses.size() < 2 || v.node->op == Op::scan) return {};
+    if (v.node->op == Op::scan) return {};
     std::vector<bool> staged(v.node->shape.size(), false);
     RangeSet outer;
     for (std::size_t i = 0; i < staged.size(); ++i) {
       for (const Use& u : v.uses)
-        if (u.kernel != first.kernel || !(u.spot.index[i] == first.spot.index[i])) staged[i] = true;
+        if (u.kernel != first.kernel || !(u.spot.index[i] == first.spot.index[i]) ||
+            bound_in(u.spot.index[i]))
+          staged[i] = true;
       if (!staged[i]) outer |= first.spot.index[i].expr()->free;
     }
     std::int64_t size = 1;

@@ -148,8 +148,9 @@ Tensor Tensor::arange(const Operand& start, const Operand& end, const Operand& s
   const PlaceScope place(where);
   const Tensor i(iota(n, count_type, device_of(o)));
   if (n == 0) return zeros({0}, {t, o.device, false}, where);
-  const Tensor value =
-      is_float(t) ? i * step.real() + start.real() : i * step.integer() + start.integer();
+  Tensor value = i;
+  if (step.real() != 1) value = is_float(t) ? value * step.real() : value * step.integer();
+  if (start.real() != 0) value = is_float(t) ? value + start.real() : value + start.integer();
   return finished(value.cast(t, where).lazy(), o);
 }
 
