@@ -63,7 +63,8 @@ Code linearize(const Kernel&, const Target&);
 // refused. Ranges are named by themselves; a range of one name that several binders bind (the sums
 // of one row, say) is moved in all of them.
 
-// How a loop runs: `times` copies written out; `lanes` in one vector.
+// How a loop runs: `times` copies written out; `lanes` in one vector. Where its extent is no number
+// it runs step by step.
 Kernel unroll(Kernel, const Expr& range, int times);
 Kernel vectorize(Kernel, const Expr& range, int lanes);
 // Loops of a nest in another order; every range of the nest must be named once.

@@ -241,7 +241,7 @@ Kernel stage_alone(Kernel k, const Expr& table) {
 }
 
 Kernel unroll(Kernel k, const Expr& range, int times) {
-  expect_range("unroll", range);
+  expect_range("unroll", range, false);
   if (times < 1 || times > 64) refuse("unroll", cat(times, " is not in 1..64"));
   k.choices[static_cast<int>(range->arg)].unroll = times;
   k.words.push_back(cat("unroll ", short_text(range), " ", times));
@@ -249,7 +249,7 @@ Kernel unroll(Kernel k, const Expr& range, int times) {
 }
 
 Kernel vectorize(Kernel k, const Expr& range, int lanes) {
-  expect_range("vectorize", range);
+  expect_range("vectorize", range, false);
   if (lanes < 1 || lanes > 64 || (lanes & (lanes - 1)) != 0)
     refuse("vectorize", cat(lanes, " is no power of two up to 64"));
   for (const Nest& n : k.nests)

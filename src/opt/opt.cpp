@@ -15,7 +15,7 @@ namespace {
 
 constexpr int most_accumulators = 12;
 
-std::int64_t extent(const Expr& r) { return is_constant(r->src[0]) ? r->src[0]->arg : 0; }
+std::int64_t extent(const Expr& r) { return r->src[0]->hi; }
 
 // The step of an index when r moves by one; nullopt where it is not the same everywhere.
 std::optional<std::int64_t> stride(const Expr& index, const Expr& r) {
@@ -218,7 +218,7 @@ Kernel with_fused_loops(Kernel k) {
   for (std::size_t i = 0; i + 1 < k.nests[0].loops.size();) {
     const Expr a = k.nests[0].loops[i], b = k.nests[0].loops[i + 1];
     Expr p;
-    if (extent(a) && extent(b)) {
+    if (is_constant(a->src[0]) && is_constant(b->src[0])) {
       Kernel fused = fuse(k, a, b, &p);
       const auto needs_parts = [&](const Expr& e) {
         return (e->op == Op::idiv || e->op == Op::mod) && e->dtype == DType::index &&
@@ -235,10 +235,58 @@ Kernel with_fused_loops(Kernel k) {
   return k;
 }
 
+double tasks_of(const Nest& nest) {
+  double n = 1;
+  for (const Expr& l : nest.loops) n *= static_cast<double>(std::max<std::int64_t>(extent(l), 1));
+  return n;
+}
+
+// The largest sum of a nest that has too few loops for the threads; null where there is none.
+Expr lonely_sum(const Nest& nest, const Target& target) {
+  constexpr double large = 1 << 16;
+  Expr found;
+  if (is_ordered(nest) || tasks_of(nest) * 4 > target.parallel_width) return found;
+  for (const Expr& e : topological(nest.stores)) {
+    if (e->op != Op::reduce || size_of(e->dtype) < 4 || size_of_reduce(e) < large) continue;
+    const auto is_loop = [&](int id) {
+      return std::ranges::any_of(nest.loops, [&](const Expr& l) { return l->arg == id; });
+    };
+    if (extent(e->src[1]) > 1 && std::ranges::all_of(e->free.ids(), is_loop)) found = e;
+  }
+  return found;
+}
+
+// A large sum with no loops around it: sums of parts are a nest of their own, dealt out to the
+// threads, and the sum adds those up. How many parts there are is a matter of the target alone.
+Kernel with_partial_sums(Kernel k, const Target& target) {
+  for (std::size_t i = 0; i < k.nests.size(); ++i) {
+    const Expr sum = lonely_sum(k.nests[i], target);
+    if (!sum) continue;
+    const std::int64_t parts = std::min<std::int64_t>(target.parallel_width, extent(sum->src[1]));
+    std::pair<Expr, Expr> made;
+    k = split(std::move(k), sum->src[1], (extent(sum->src[1]) + parts - 1) / parts, &made);
+    for (const Expr& e : topological(k.nests[i].stores)) {
+      if (e->op != Op::reduce || e->src[1] != made.first) continue;
+      k = nest_reduce(std::move(k), e, e->src.subspan(2));
+      break;
+    }
+    for (const Expr& e : topological(k.nests[i].stores)) {
+      if (e->op != Op::reduce || e->src.size() != 2 || e->src[1] != made.first) continue;
+      std::vector<Expr> dims{made.first};
+      for (const Expr& l : k.nests[i].loops)
+        if (e->src[0]->free.has(static_cast<int>(l->arg))) dims.push_back(l);
+      k = stage(std::move(k), e->src[0], dims);
+      break;
+    }
+  }
+  return k;
+}
+
 }  // namespace
 
 Kernel optimize(Kernel k, const Target& target) {
-  k = Chooser(with_fused_loops(std::move(k)), target).run();
+  k = with_partial_sums(with_fused_loops(std::move(k)), target);
+  k = Chooser(std::move(k), target).run();
   if (tracing(3)) trace({3, "moves", k.name, to_text(k)});
   return k;
 }

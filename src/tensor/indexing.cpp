@@ -353,7 +353,16 @@ Part Tensor::at(std::vector<Index> indices, Where where) const {
   return Part(*this, std::move(indices), where);
 }
 
-// Every place compared with the index, and summed: the compiler reads the one place instead.
+namespace {
+
+Tensor scattered(std::string_view name, const Tensor& x, int axis, const Tensor& index,
+                 const Tensor& source, Op op, Where at);
+
+}  // namespace
+
+// Every place compared with the index, and summed: the compiler reads the one place instead. The
+// gradient of that compares each element of the table with each index; past a few indices it is a
+// scatter.
 Tensor Tensor::gather(int axis, const Tensor& index, Where at) const {
   const int a = checked_axis("gather", axis, ndim(), *this, at);
   if (index.ndim() != ndim())
@@ -386,7 +395,13 @@ Tensor Tensor::gather(int axis, const Tensor& index, Where at) const {
   const Tensor zero = wrap(constant_lazy(Scalar(dtype(), 0), {}, *lazy()->device));
   const Tensor each = mote::where(hit, table, zero, at);
   const Lazy sum = reduce_lazy(dtype() == DType::boolean ? Op::or_ : Op::add, each.lazy(), {a + 1});
-  return wrap(sum).squeeze(a + 1, at);
+  const Tensor out = wrap(sum).squeeze(a + 1, at);
+  if (cut[idx(a)] <= 8 || !is_float(dtype())) return out;
+  const Dims full = shape();
+  return with_own_gradient(out, {*this}, [=](const Tensor& g, const Tensor&) {
+    const Tensor none = zeros(full, {g.dtype(), g.device(), false}, at);
+    return std::vector<Tensor>{scattered("gather", none, a, index, g, Op::add, at)};
+  });
 }
 
 Tensor Tensor::index_select(int axis, const Tensor& index, Where at) const {
