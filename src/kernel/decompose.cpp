@@ -139,8 +139,9 @@ Expr floor_divided(Op op, const Expr& a, const Expr& b) {
   const bool plain = !is_signed(a->dtype) || (a->lo >= 0 && b->lo >= 0);
   if (plain) return divided(op == Op::idiv ? Op::tdiv : Op::tmod, a, b);
   const Expr rest = divided(Op::tmod, a, b);
-  const Expr wrong =
-      and_(not_(eq(rest, zero(rest))), op2(Op::xor_, lt(rest, zero(rest)), lt(b, zero(b))));
+  const Expr wrong = b->lo > 0 ? lt(rest, zero(rest))
+                               : and_(not_(eq(rest, zero(rest))),
+                                      op2(Op::xor_, lt(rest, zero(rest)), lt(b, zero(b))));
   if (op == Op::mod) return where(wrong, rest + b, rest);
   const Expr quotient = divided(Op::tdiv, a, b);
   return where(wrong, quotient + constant(Scalar(a->dtype, std::int64_t{-1})), quotient);

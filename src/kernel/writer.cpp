@@ -275,7 +275,12 @@ void Writer::make(const Expr& e) {
   for (const Expr& s : e->src) at = std::max(at, depth_of_made(s));
   std::vector<Value> args;
   for (const Expr& s : e->src) args.push_back(widened(s, lanes, at));
-  remember(e, elementwise(e->op, concrete(e->dtype), std::move(args), lanes, at), at);
+  // Index algebra divides by floor; where nothing is negative that is what the machine does.
+  const bool divides = e->dtype == DType::index && e->src[0]->lo >= 0 && e->src.back()->lo > 0;
+  const Op op = divides && e->op == Op::idiv  ? Op::tdiv
+                : divides && e->op == Op::mod ? Op::tmod
+                                              : e->op;
+  remember(e, elementwise(op, concrete(e->dtype), std::move(args), lanes, at), at);
 }
 
 // An index sum: what is known further out first, so that it is added up there; what varies by lane

@@ -41,11 +41,19 @@ std::optional<Expr> as_index(const Expr& e) {
   return {};
 }
 
-// X with r replaced, its loads gated: they are read at a place that data names.
+// X with r replaced: loads are gated and places in tables are clamped, for they are read where data
+// says. What comes of it outside of the gate is masked by the caller.
 Expr gathered(const Expr& body, const Expr& r, const Int& at, const Expr& gate) {
   const int id = static_cast<int>(r->arg);
   const Bindings binding{{r, at.expr()}};
   const auto gated = [&](const Expr& e, std::span<const Expr> src) {
+    if (e->op == Op::stage_at) {
+      std::vector<Expr> inside(src.begin(), src.end());
+      for (std::size_t i = 1; i < inside.size(); ++i)
+        if (e->src[i]->free.has(id))
+          inside[i] = max(min(Int(inside[i]), Int(src[0]->src[i]->src[0]) - 1), 0).expr();
+      return rebuild(e, inside);
+    }
     if (e->op != Op::load || !e->src[1]->free.has(id)) return rebuild(e, src);
     const Expr have = src.size() > 2 ? src[2] : always();
     return load(src[0], src[1], all_of(have, gate));

@@ -207,6 +207,11 @@ class Scheduler {
       out_.items.push_back(
           {ScheduleItem::Kind::copy, {}, {fresh, target->buffer}, {}, target->device});
     std::vector<GroupInput> inputs;
+    std::erase_if(order_,
+                  [&](std::size_t k) { return product(placement_.kernels[k].shape).is(0); });
+    std::vector<std::vector<std::size_t>> earlier(kernels_.size());  // places in order_
+    for (std::size_t j = 0; j < order_.size(); ++j)
+      for (std::size_t k : after_[order_[j]]) earlier[k].push_back(j);
     for (std::size_t k : order_) {
       GroupInput in;
       in.is_copy = kernels_[k].stores.empty();
@@ -215,8 +220,7 @@ class Scheduler {
       in.accumulates = kernels_[k].accumulates;
       for (const LazyBuffer* s : kernels_[k].slots) in.slots.push_back(buffer_of(s));
       in.made_by = kernels_[k].writes->made.text();
-      for (std::size_t j = 0; j < order_.size(); ++j)
-        if (after_[order_[j]].contains(k)) in.after.push_back(j);
+      in.after = std::move(earlier[k]);
       inputs.push_back(std::move(in));
     }
     group(inputs, options_, out_.items);

@@ -146,6 +146,19 @@ Split split_by(const Sum& sum, std::int64_t c) {
   return out;
 }
 
+// The least multiple of c that makes a not negative: there floor division is what machines do. 0
+// where a is not negative, or nothing is known of it.
+std::int64_t lift_of(const Expr& a, std::int64_t c) {
+  if (a->lo >= 0 || a->lo < INT32_MIN || c > INT32_MAX) return 0;
+  return -floor_div(a->lo, c) * c;
+}
+
+Expr lifted(const Expr& a, std::int64_t by) {
+  Sum sum = sum_of(a);
+  sum.constant = checked(Wide(sum.constant) + by);
+  return by == 0 ? a : made(std::move(sum));
+}
+
 Expr divide(const Expr& a, std::int64_t c) {
   if (c == 0) return index_constant(0);
   if (c == 1) return a;
@@ -168,7 +181,9 @@ Expr divide(const Expr& a, std::int64_t c) {
   }
   if (a->op == Op::idiv && is_constant(a->src[1]) && a->src[1]->arg > 0)
     return divide(a->src[0], checked(Wide(a->src[1]->arg) * c));
-  return decided(intern(Op::idiv, DType::index, {a, index_constant(c)}));
+  const std::int64_t by = lift_of(a, c);
+  return lifted(decided(intern(Op::idiv, DType::index, {lifted(a, by), index_constant(c)})),
+                -by / c);
 }
 
 Expr remainder(const Expr& a, std::int64_t c) {
@@ -202,7 +217,7 @@ Expr remainder(const Expr& a, std::int64_t c) {
   }
   if (a->op == Op::mod && is_constant(a->src[1]) && a->src[1]->arg > 0 && a->src[1]->arg % c == 0)
     return remainder(a->src[0], c);
-  return decided(intern(Op::mod, DType::index, {a, index_constant(c)}));
+  return decided(intern(Op::mod, DType::index, {lifted(a, lift_of(a, c)), index_constant(c)}));
 }
 
 // A symbolic divisor: (q*n + r) // n with 0 <= r < n is q.
@@ -465,6 +480,10 @@ Expr rebuild(const Expr& e, std::span<const Expr> src) {
     case Op::mul: return multiply(src[0], src[1]);
     case Op::idiv: return (Int(src[0]) / Int(src[1])).expr();
     case Op::mod: return (Int(src[0]) % Int(src[1])).expr();
+    case Op::tdiv:
+    case Op::tmod:  // as floor division where nothing is negative
+      if (src[0]->lo < 0 || src[1]->lo <= 0) return with_sources(e, src);
+      return (e->op == Op::tdiv ? Int(src[0]) / Int(src[1]) : Int(src[0]) % Int(src[1])).expr();
     case Op::min: return min(Int(src[0]), Int(src[1])).expr();
     case Op::max: return max(Int(src[0]), Int(src[1])).expr();
     case Op::lt: return less(Int(src[0]), Int(src[1]));
