@@ -53,7 +53,8 @@ enum class Ins : std::uint8_t {
 
 // What an elementwise instruction means where docs/semantics.md leaves work to decompose.cpp, which
 // runs before linearize. After it only these are left, with the machine's meaning:
-//   neg add mul         integers wrap; a float mul whose only user is an add may contract to an fma
+//   neg add mul         integers wrap; a float mul and the add of it are rounded once (fma) where only
+//                       one side of the add is a mul
 //   div sqrt trunc      floats, exactly rounded
 //   tdiv tmod           integers; the divisor is never 0, nor smallest // -1
 //   max min             a > b or a is NaN ? a : b (float and integer)
@@ -110,7 +111,7 @@ struct Code {
   std::int64_t scratch_bytes = 0;
 };
 
-std::string to_text(const Code&);  // as above
+std::string to_text(const Code&);                                          // as above
 std::string to_text(const Code&, const Instruction&, std::size_t number);  // one line of it
 // Types, lanes, order of definition, nesting; and a proof that each access lies inside its memory, by
 // bounds and by its gate and the branches around it. Throws InternalError that names the instruction

@@ -41,11 +41,12 @@ class Linearizer : Writer {
     find_memories(decomposed);
     auto next = decomposed->src.begin();
     for (Nest n : kernel_.nests) {
+      const bool in_order = is_ordered(n);
       for (std::vector<Expr>* ranges : {&n.loops, &n.sums})
         for (Expr& r : *ranges) r = decompose(r, target_);  // extents are index arithmetic too
       n.stores.assign(next, next + static_cast<std::ptrdiff_t>(n.stores.size()));
       next += static_cast<std::ptrdiff_t>(n.stores.size());
-      phase(n);
+      phase(n, in_order);
     }
     return std::move(code_);
   }
@@ -124,7 +125,7 @@ class Linearizer : Writer {
 
   // ---- a phase
 
-  void phase(Nest& nest) {
+  void phase(Nest& nest, bool in_order) {
     auto& stores = nest.stores;
     summing_ = !nest.sums.empty();
     op_ = nest.op;
@@ -136,7 +137,7 @@ class Linearizer : Writer {
     start_phase();
     CodePhase out;
     out.tasks = index_constant(1);
-    if (is_ordered(nest)) ordered(nest, stores[0], out);
+    if (in_order) ordered(nest, stores[0], out);
     else if (nest.loops.empty() || std::ranges::count(nest.sums, nest.loops[0]))
       loops(nest.loops, stores);
     else chunked(nest.loops, stores, out);
@@ -210,7 +211,7 @@ class Linearizer : Writer {
   void leaf(const std::vector<Expr>& stores) {
     std::vector<Expr> values;
     for (const Expr& s : stores)
-      for (const Expr& v : s->src.subspan(2)) values.push_back(v);
+      for (const Expr& v : s->src.subspan(1)) values.push_back(v);
     prepare(values);
     std::vector<Value> made;
     for (const Expr& s : stores) made.push_back(emit(s->src[2]));
@@ -289,7 +290,7 @@ class Linearizer : Writer {
     RangeSet data;  // ranges that decide through a load
     for (const Expr& e : topological(s->src[1]))
       if (e->op == Op::load) data |= e->free;
-    const Expr scanned = s->src[2]->op == Op::scan ? s->src[2]->src[2] : Expr();
+    const Expr scan = scan_in(s), scanned = scan ? scan->src[2] : Expr();
     for (const Expr& l : nest.loops) {
       const bool free = s->src[1]->free.has(static_cast<int>(l->arg)) &&
                         !data.has(static_cast<int>(l->arg)) && l != scanned;
@@ -312,7 +313,7 @@ class Linearizer : Writer {
       ordered_loops(order, level + 1, substitute(s, {{r, counter}}), false, out);
       return close_block();
     }
-    if (s->src[2]->op == Op::scan && r == s->src[2]->src[2]) return scan_loop(r, s);
+    if (const Expr scan = scan_in(s); scan && r == scan->src[2]) return scan_loop(r, s, scan);
     for_range(r->src[0], {}, false, [&](const std::vector<Expr>& v) {
       ordered_loops(order, level + 1, substitute(s, {{r, v[0]}}), false, out);
     });
@@ -320,7 +321,7 @@ class Linearizer : Writer {
 
   void accumulate_leaf(const Expr& s) {
     if (op_ == Op::store) return leaf({s});
-    std::vector<Expr> values(s->src.begin() + 2, s->src.end());
+    std::vector<Expr> values(s->src.begin() + 1, s->src.end());
     prepare(values);
     const Value v = emit(s->src[2]);
     const bool gated = s->src.size() > 3;
@@ -329,9 +330,15 @@ class Linearizer : Writer {
     if (gated) close_block();
   }
 
+  // The scan that is stored: itself, or rounded to a small float. Null where there is none.
+  static Expr scan_in(const Expr& s) {
+    for (const Expr& e : topological(s->src[2]))
+      if (e->op == Op::scan) return e;
+    return {};
+  }
+
   // acc op= body; slot[index] = acc, along the range.
-  void scan_loop(const Expr& r, const Expr& s) {
-    const Expr& scan = s->src[2];
+  void scan_loop(const Expr& r, const Expr& s, const Expr& scan) {
     const Op op = static_cast<Op>(scan->arg);
     const Value acc =
         declare(emit(constant(identity_of(op, scan->dtype))), scan->dtype, 1, depth());
@@ -341,8 +348,9 @@ class Linearizer : Writer {
       const Value next =
           elementwise(op, scan->dtype, {get(acc, scan->dtype, 1), emit(body)}, 1, depth());
       set(acc, next, scan->dtype, 1);
-      put_store(memory_of(s->src[0]), emit(substitute(s->src[1], {{r, v[0]}})), next,
-                s->src[0]->dtype, 1);
+      remember(substitute(scan, {{r, v[0]}}), next, depth());
+      put_store(memory_of(s->src[0]), emit(substitute(s->src[1], {{r, v[0]}})),
+                emit(substitute(s->src[2], {{r, v[0]}})), s->src[0]->dtype, 1);
     });
   }
 

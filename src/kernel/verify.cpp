@@ -2,7 +2,6 @@
 // expression again, over the open loops' ranges and unknowns (what is loaded); then the symbolic
 // algebra bounds the index of each access, assuming the conditions under which it runs.
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -36,7 +35,11 @@ class Verifier {
  private:
   const Instruction& at() const { return phase_.body[number_]; }
   const Instruction& made_by(Value v) const { return phase_.body[static_cast<std::size_t>(v)]; }
-  const Expr& known(Value v) const { return known_[static_cast<std::size_t>(v)]; }
+  // Lane l of an integer or bool value as an index expression or condition; null for floats.
+  Expr known(Value v, std::size_t l = 0) const {
+    const auto& lanes = known_[static_cast<std::size_t>(v)];
+    return l < lanes.size() ? lanes[l] : Expr();
+  }
 
   [[noreturn]] void illegal(const std::string& why) const {
     throw InternalError(
@@ -52,7 +55,7 @@ class Verifier {
       case Ins::variable: remember(code_.variables.at(static_cast<std::size_t>(i.imm_int))); break;
       case Ins::loop: open(known(i.args[1])); break;
       case Ins::chunk: open(phase_.tasks); break;
-      case Ins::branch: open_.push_back(condition(i.args[0])); break;
+      case Ins::branch: open_.push_back(known(i.args[0])); break;
       case Ins::otherwise:
         if (open_.empty()) illegal("it closes nothing");
         open_.back() = negate(open_.back());
@@ -63,6 +66,13 @@ class Verifier {
         counters_.erase(static_cast<int>(open_.size()));
         break;
       case Ins::elementwise: elementwise(i); break;
+      case Ins::broadcast:
+        for (int l = 0; l < i.lanes; ++l) remember(known(i.args[0]));
+        break;
+      case Ins::build:
+        for (Value a : i.args) remember(known(a));
+        break;
+      case Ins::extract: remember(known(i.args[0], static_cast<std::size_t>(i.imm_int))); break;
       case Ins::load:
       case Ins::store: access(i); break;
       case Ins::get:
@@ -71,14 +81,20 @@ class Verifier {
         break;
       default: break;
     }
-    if (!known_[number_] && i.lanes == 1 && is_integer(i.dtype)) remember(unknown(i.dtype));
+    // What nothing is known of, such as what was loaded, has a name.
+    auto& lanes = known_[number_];
+    if (!is_integer(i.dtype) && i.dtype != DType::boolean) return lanes.clear();
+    lanes.resize(i.lanes);
+    for (std::size_t l = 0; l < lanes.size(); ++l)
+      if (!lanes[l]) lanes[l] = unknown(i.dtype, l);
   }
 
-  void remember(const Expr& e) { known_[number_] = e; }
+  void remember(const Expr& e) { known_[number_].push_back(e); }
 
-  Expr unknown(DType t) const {
+  Expr unknown(DType t, std::size_t lane) const {
     const Bounds b = whole(t);
-    return variable(cat("~", number_), b.lo, b.hi);
+    const Expr v = variable(cat("~", number_, ".", lane), b.lo, b.hi);
+    return t == DType::boolean ? equal(Int(v), 1) : v;
   }
 
   // Loops that are open at once have ids of their own: their depth.
@@ -89,29 +105,25 @@ class Verifier {
     counters_[static_cast<int>(open_.size()) - 1] = counter;
   }
 
-  Expr condition(Value v) const { return known(v) ? known(v) : variable_condition(v); }
-
-  static Expr variable_condition(Value v) {  // that nothing is known of
-    return equal(Int(variable(cat("~", v), 0, 1)), 1);
-  }
-
   void elementwise(const Instruction& i) {
     for (std::size_t a = 0; a < i.args.size(); ++a)
       if (made_by(i.args[a]).lanes != i.lanes && !(i.op == Op::where && a == 0))
         illegal("the lanes differ");
-    if (i.lanes > 1 || is_float(i.dtype)) return;
-    const Expr e = rebuilt(i);
-    if (!e) return;
+    if (is_float(i.dtype)) return;
     const Bounds all = whole(i.dtype);
-    if (i.dtype == DType::boolean || (e->lo >= all.lo && e->hi <= all.hi)) remember(e);
+    for (std::size_t l = 0; l < i.lanes; ++l) {
+      const Expr e = rebuilt(i, l);
+      const bool fits = e && (i.dtype == DType::boolean || (e->lo >= all.lo && e->hi <= all.hi));
+      remember(fits ? e : Expr());
+    }
   }
 
   // The operation on index expressions; null where there is none.
-  Expr rebuilt(const Instruction& i) const {
+  Expr rebuilt(const Instruction& i, std::size_t lane) const {
     std::vector<Expr> s;
     for (Value a : i.args) {
-      if (!known(a) || is_float(made_by(a).dtype)) return {};
-      s.push_back(known(a));
+      s.push_back(known(a, made_by(a).lanes == 1 ? 0 : lane));
+      if (!s.back()) return {};
     }
     const bool flags = made_by(i.args.back()).dtype == DType::boolean;
     const auto a = [&](std::size_t k) { return Int(s[k]); };
@@ -133,7 +145,12 @@ class Verifier {
       case Op::eq: return equal(a(0), a(1));
       case Op::cast: return s[0];  // where it fits
       case Op::tdiv:
-      case Op::tmod: return rebuild(intern(i.op, DType::index, s), s);
+      case Op::tmod:
+      case Op::shl:
+      case Op::shr:
+      case Op::and_:
+      case Op::or_:
+      case Op::xor_: return rebuild(intern(i.op, DType::index, s), s);
       default: return {};
     }
   }
@@ -143,7 +160,7 @@ class Verifier {
     if (m.dtype != i.dtype) illegal("the dtype is not the memory's");
     Expr gate = always();
     for (const Expr& c : open_) gate = all_of(gate, c);
-    if (i.kind == Ins::load && i.args.size() > 1) gate = all_of(gate, condition(i.args[1]));
+    if (i.kind == Ins::load && i.args.size() > 1) gate = all_of(gate, known(i.args[1]));
     if (gate == never()) return;
     const Expr index = known(i.args[0]);
     const std::int64_t last = m.elements - i.lanes;
@@ -151,8 +168,10 @@ class Verifier {
     Expr apart = index, gate_apart = gate;
     take_apart(apart, gate_apart);
     if (proven(apart, gate_apart, last)) return;
+    const Search search(index, gate, last, counters_);
+    if (search.is_proof()) return;
     illegal(cat("an access of ", m.name, " (", m.elements, " elements) is not proven in bounds",
-                witness(index, gate, last)));
+                search.witness()));
   }
 
   // Extents and conditions bound each other, in either order.
@@ -208,54 +227,73 @@ class Verifier {
     return e;
   }
 
-  // Counters where the gate holds and the index goes too far: each range tries its ends and some
-  // places in between.
-  std::string witness(const Expr& index, const Expr& gate, std::int64_t last) const {
-    std::vector<std::pair<Expr, std::int64_t>> at;  // a range and its value
-    std::string found;
-    const std::function<bool()> search = [&] {
-      if (at.size() < counters_.size()) {
-        const Expr& r =
-            std::next(counters_.begin(), static_cast<std::ptrdiff_t>(at.size()))->second;
-        const bool counts =
-            index->free.has(static_cast<int>(r->arg)) || gate->free.has(static_cast<int>(r->arg));
-        std::set<std::int64_t> places{0};
-        Bindings outer;
-        for (const auto& [range, place] : at) outer.emplace(range, index_constant(place));
-        const Expr extent = substitute(r->src[0], outer);
-        if (!is_constant(extent) || extent->arg < 1) return false;
-        const std::int64_t last_place = extent->arg - 1;
-        for (std::int64_t p = 0; counts && p < 6; ++p)
-          for (std::int64_t place : {p, last_place - p, last_place * p / 5})
-            if (place >= 0 && place <= last_place) places.insert(place);
-        for (std::int64_t place : places) {
-          at.emplace_back(r, place);
-          if (search()) return true;
-          at.pop_back();
-        }
-        return false;
+  // Goes through the counters: all of their values where those are few, which is a proof as well,
+  // else their ends and some places in between.
+  class Search {
+   public:
+    Search(const Expr& index, const Expr& gate, std::int64_t last,
+           const std::map<int, Expr>& counters)
+        : index_(index), gate_(gate), last_(last) {
+      double points = 1;
+      for (const auto& [id, r] : counters) {
+        if (!index->free.has(id) && !gate->free.has(id)) continue;
+        ranges_.push_back(r);
+        points *= static_cast<double>(r->hi + 1);
       }
-      Bindings bindings;
-      for (auto r = at.rbegin(); r != at.rend(); ++r)  // extents of inner ones name outer ones
-        bindings.emplace(r->first, index_constant(r->second));
-      const Expr where = substitute(index, bindings);
-      if (!is_constant(where) || (where->arg >= 0 && where->arg <= last) ||
-          substitute(gate, bindings) != always())
-        return false;
-      for (const auto& [r, place] : at)
-        found += cat(found.empty() ? "; with loop " : ", loop ", r->arg, " at ", place);
-      found += cat(found.empty() ? "; it goes to " : " it goes to ", where->arg);
-      return true;
-    };
-    if (counters_.size() <= 4) search();
-    return found;
-  }
+      all_ = points <= 4096;
+      if (all_ || ranges_.size() <= 4) next();
+    }
+    bool is_proof() const { return all_ && witness_.empty(); }
+    const std::string& witness() const { return witness_; }
+
+   private:
+    void next() {
+      if (!witness_.empty()) return;
+      Bindings here;
+      for (auto r = at_.rbegin(); r != at_.rend(); ++r)  // extents of inner ones name outer ones
+        here.emplace(ranges_[static_cast<std::size_t>(at_.rend() - r) - 1], index_constant(*r));
+      if (at_.size() == ranges_.size()) return look(here);
+      const Expr extent = substitute(ranges_[at_.size()]->src[0], here);
+      if (!is_constant(extent)) {
+        all_ = false;
+        return;
+      }
+      const std::int64_t end = extent->arg;
+      std::set<std::int64_t> places;
+      for (std::int64_t p = 0; p < (all_ ? end : 6); ++p)
+        for (std::int64_t place : {p, end - 1 - p, (end - 1) * p / 5})
+          if (place >= 0 && place < end) places.insert(place);
+      for (std::int64_t place : places) {
+        at_.push_back(place);
+        next();
+        at_.pop_back();
+      }
+    }
+
+    void look(const Bindings& here) {
+      const Expr gate = substitute(gate_, here), place = substitute(index_, here);
+      if (gate == never()) return;
+      if (is_constant(place) && place->arg >= 0 && place->arg <= last_) return;
+      all_ = false;
+      if (gate != always() || !is_constant(place)) return;
+      for (std::size_t i = 0; i < at_.size(); ++i)
+        witness_ += cat(i ? ", loop " : "; with loop ", ranges_[i]->arg, " at ", at_[i]);
+      witness_ += cat(at_.empty() ? "; it goes to " : " it goes to ", place->arg);
+    }
+
+    Expr index_, gate_;
+    std::int64_t last_;
+    std::vector<Expr> ranges_;  // outermost first
+    std::vector<std::int64_t> at_;
+    bool all_ = false;
+    std::string witness_;
+  };
 
   const Code& code_;
   const CodePhase& phase_;
-  std::vector<Expr> known_;       // of each integer or bool value
-  std::vector<Expr> open_;        // the conditions of what is open; of loops: true
-  std::map<int, Expr> counters_;  // of the open loops, by depth
+  std::vector<std::vector<Expr>> known_;  // of each integer or bool value, by lane
+  std::vector<Expr> open_;                // the conditions of what is open; of loops: true
+  std::map<int, Expr> counters_;          // of the open loops, by depth
   std::size_t number_ = 0;
 };
 

@@ -352,15 +352,18 @@ void Writer::make_table_load(const Expr& e) {
   load_from(e, made->value, index_in_table(stage, at), always(), made->depth);
 }
 
-// A table that captures the lane is made for all lanes at once: no lane of it can be asked for by
-// substitution.
-bool Writer::reads_table(const Expr& e) {
-  return std::ranges::any_of(topological(e), [](const Expr& x) { return x->op == Op::stage; });
+// A table or a sum that captures the lane is made for all lanes at once: no lane of it can be asked
+// for by substitution.
+bool Writer::holds_binder(const Expr& e) {
+  return std::ranges::any_of(topological(e), [](const Expr& x) {
+    return kind_of(x->op) == Kind::binder && depends_on_lane(x);
+  });
 }
 
 Value Writer::lane_of(const Expr& e, int lane) {
   if (!depends_on_lane(e)) return emit(e);
-  if (!reads_table(e)) return emit(substitute(e, {{range(lane_id, lanes_), index_constant(lane)}}));
+  if (!holds_binder(e))
+    return emit(substitute(e, {{range(lane_id, lanes_), index_constant(lane)}}));
   return extract(emit(e), concrete(e->dtype), lane, depth());
 }
 
@@ -391,7 +394,7 @@ void Writer::load_from(const Expr& e, int memory, const Expr& index, const Expr&
   build.kind = Ins::build;
   build.dtype = i.dtype;
   build.lanes = static_cast<std::uint16_t>(lanes);
-  const bool through_table = e->op == Op::stage_at || reads_table(index) || reads_table(gate);
+  const bool through_table = e->op == Op::stage_at || holds_binder(index) || holds_binder(gate);
   for (int l = 0; l < lanes; ++l) {
     if (!through_table) {
       const Expr one = substitute(e, {{range(lane_id, lanes), index_constant(l)}});

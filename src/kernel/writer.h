@@ -105,7 +105,7 @@ class Writer {
   Value emit_lanes(const Expr& lane);
   void make_load(const Expr& e);
   void make_table_load(const Expr& e);
-  static bool reads_table(const Expr& e);
+  static bool holds_binder(const Expr& e);
   Value lane_of(const Expr& e, int lane);
   void load_from(const Expr& e, int memory, const Expr& index, const Expr& gate, int least);
 

@@ -197,18 +197,13 @@ class Printer {
     }
   }
 
-  // A product beside a sum is written in its expression: -ffp-contract=on makes one fma of it.
+  // A product written in the expression of its sum is fused with it: -ffp-contract=on.
   std::string sum(Value v) {
     const Instruction& i = at(v);
-    const auto operand = [&](Value a) {
-      const Instruction& p = at(a);
-      const bool product =
-          is_float(i.dtype) && p.kind == Ins::elementwise && p.op == Op::mul && p.dtype == i.dtype;
-      return product ? cat("(", name(p.args[0]), " * ", name(p.args[1]), ")") : name(a);
-    };
-    const bool first = at(i.args[0]).op == Op::mul && at(i.args[0]).kind == Ins::elementwise;
-    return first ? cat(operand(i.args[0]), " + ", name(i.args[1]))
-                 : cat(name(i.args[0]), " + ", operand(i.args[1]));
+    const auto sides = product_and_other(phase_, i);
+    if (!sides) return cat(name(i.args[0]), " + ", name(i.args[1]));
+    const auto& factors = at(sides->first).args;
+    return cat("(", name(factors[0]), " * ", name(factors[1]), ") + ", name(sides->second));
   }
 
   // a > b or a is NaN ? a : b

@@ -328,8 +328,10 @@ class Printer {
         return define(v, floating ? cat("fneg ", typed(i.args[0]))
                                   : cat("sub ", type(v), " ", all_lanes(i.dtype, i.lanes, "0"),
                                         ", ", name(i.args[0])));
-      case Op::add: return binary(floating ? "fadd contract" : cat("add", exact).c_str());
-      case Op::mul: return binary(floating ? "fmul contract" : cat("mul", exact).c_str());
+      case Op::add:
+        if (const auto sides = product_and_other(phase_, i)) return fused(v, *sides);
+        return binary(floating ? "fadd" : cat("add", exact).c_str());
+      case Op::mul: return binary(floating ? "fmul" : cat("mul", exact).c_str());
       case Op::div: return binary("fdiv");
       case Op::sqrt:
       case Op::trunc: return lanewise(v);
@@ -359,12 +361,25 @@ class Printer {
     }
   }
 
+  // One rounding where the machine can.
+  void fused(Value v, const std::pair<Value, Value>& sides) {
+    const auto& factors = at(sides.first).args;
+    const std::string t = type(v);
+    const std::string function = overloaded("fmuladd", at(v));
+    define(v, cat("call ", t, " ", intrinsic(function, t, cat(t, ", ", t, ", ", t)), "(",
+                  typed(factors[0]), ", ", typed(factors[1]), ", ", typed(sides.second), ")"));
+  }
+
+  // "llvm.sqrt.v8f32"
+  static std::string overloaded(const std::string& function, const Instruction& i) {
+    return cat("llvm.", function, ".", i.lanes == 1 ? "" : cat("v", static_cast<int>(i.lanes)), "f",
+               size_of(i.dtype) * 8);
+  }
+
   // sqrt and trunc: an instruction of its own on every processor that matters.
   void lanewise(Value v) {
     const Instruction& i = at(v);
-    const std::string scalar = cat("f", size_of(i.dtype) * 8),
-                      kind = i.lanes == 1 ? scalar : cat("v", static_cast<int>(i.lanes), scalar),
-                      function = cat("llvm.", std::string(name_of(i.op)), ".", kind);
+    const std::string function = overloaded(std::string(name_of(i.op)), i);
     define(v, cat("call ", type(v), " ", intrinsic(function, type(v), type(v)), "(",
                   typed(i.args[0]), ")"));
   }

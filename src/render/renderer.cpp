@@ -10,6 +10,18 @@ std::string symbol_of(const Code& code, std::size_t phase) {
   return cat(name, "_p", phase);
 }
 
+std::optional<std::pair<Value, Value>> product_and_other(const CodePhase& phase,
+                                                         const Instruction& sum) {
+  const auto is_product = [&](Value v) {
+    const Instruction& i = phase.body[static_cast<std::size_t>(v)];
+    return i.kind == Ins::elementwise && i.op == Op::mul && is_float(i.dtype) &&
+           i.lanes == sum.lanes;
+  };
+  const Value a = sum.args[0], b = sum.args[1];
+  if (is_product(a) == is_product(b)) return {};
+  return is_product(a) ? std::pair(a, b) : std::pair(b, a);
+}
+
 Source source_of(const Code& code) {
   Source s;
   s.name = code.name;

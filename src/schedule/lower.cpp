@@ -180,11 +180,10 @@ class Lowerer {
   Expr value_at(const Lazy& n, const Spot& spot) {
     if (!n->is_view()) return value_of(n, spot);
     const Place place = n->tracker.at(spot.index);
-    const Spot inner = through(n, spot);
-    const Expr v = n->base->is_realized() || is_read(n->base)
-                       ? read(n->base, Int(place.index), all_of(spot.valid, place.valid))
-                       : value_of(n->base, inner);
-    if (is_true(place.valid) || v->op == Op::load) return v;  // a gated load is 0 already
+    if (n->base->is_realized() || is_read(n->base))  // a gated load is 0 where it is not valid
+      return read(n->base, Int(place.index), all_of(spot.valid, place.valid));
+    const Expr v = value_of(n->base, through(n, spot));
+    if (is_true(place.valid)) return v;
     return where(place.valid, v, constant(Scalar(v->dtype, 0)));
   }
 

@@ -142,6 +142,10 @@ class Placer {
     const bool one_kernel =
         std::ranges::all_of(v.uses, [&](const Use& u) { return u.kernel == v.uses[0].kernel; });
     if (one_kernel && evaluations <= 1.3 * n_elements) return inline_it(v);
+    // A sum of floats depends on its order: two kernels must not see two values.
+    const bool rounds = n->op == Op::reduce && is_float(n->dtype) &&
+                        (n->reduce_op == Op::add || n->reduce_op == Op::mul) && !is_gather(n);
+    if (!one_kernel && rounds) return store(v);
     const double stored = n_elements * v.cost +
                           options_.byte_cost * size_of(n->dtype) * n_elements + 1.5 * accesses(v) +
                           options_.launch_cost;

@@ -42,7 +42,7 @@ std::optional<Limit> limit_of(const Expr& condition) {
 
 // Each limited expression as a variable with the tighter bounds (or a constant); nullopt when the
 // condition never holds.
-std::optional<Bindings> limited(const Expr& condition) {
+std::optional<std::vector<std::pair<Expr, Expr>>> limited(const Expr& condition) {
   std::vector<Limit> limits;
   for (const Expr& c : conjuncts(condition)) {
     const auto limit = limit_of(c);
@@ -55,11 +55,11 @@ std::optional<Bindings> limited(const Expr& condition) {
       same->hi = std::min(same->hi, limit->hi);
     }
   }
-  Bindings out;
+  std::vector<std::pair<Expr, Expr>> out;
   for (const Limit& l : limits) {
     if (l.lo > l.hi) return {};
-    out.emplace(l.of, l.lo == l.hi ? index_constant(l.lo)
-                                   : variable(cat("~assumed", out.size()), l.lo, l.hi));
+    out.emplace_back(l.of, l.lo == l.hi ? index_constant(l.lo)
+                                        : variable(cat("~assumed", out.size()), l.lo, l.hi));
   }
   return out;
 }
@@ -68,35 +68,37 @@ std::optional<Bindings> limited(const Expr& condition) {
 
 // Rebuilding with the variables simplifies by their bounds; then they become the expressions again.
 Expr assume(const Expr& e, const Expr& condition) {
-  const auto forth = limited(condition);
-  if (!forth) return e;  // anything is right
-  Bindings back;
-  for (const auto& [of, v] : *forth)
+  const auto limits = limited(condition);
+  if (!limits) return e;  // anything is right
+  Bindings forth(limits->begin(), limits->end()), back;
+  for (const auto& [of, v] : *limits)
     if (!is_constant(v)) back.emplace(v, of);
-  return substitute(substitute(e, *forth), back);
+  return substitute(substitute(e, forth), back);
 }
 
 // A limit on a sum, v = r + rest, is also one on r: r = v - rest cancels the rest where the sum is
 // spread over other terms ((r + s) < 8 bounds r*7 + s*7). Of all the ways the tightest is kept.
 Expr bounded_by(const Expr& e, const Expr& condition) {
-  const auto forth = limited(condition);
-  if (!forth) return index_constant(0);
-  Expr best = e;
+  const auto limits = limited(condition);
+  if (!limits) return index_constant(0);
   const auto width = [](const Expr& x) {
     return static_cast<double>(x->hi) - static_cast<double>(x->lo);
   };
-  for (const auto& [of, v] : *forth) {
-    const Expr before = best;
-    const auto keep_if_tighter = [&](const Bindings& b) {
-      const Expr tried = substitute(before, b);
-      if (width(tried) < width(best)) best = tried;
-    };
-    keep_if_tighter({{of, v}});
-    if (of->op != Op::add) continue;
-    for (const Expr& r : of->src)
-      if (r->op == Op::range) keep_if_tighter({{r, (Int(v) - (Int(of) - Int(r))).expr()}});
-  }
-  return best;
+  const auto by_sums = [&](Expr best) {
+    for (const auto& [of, v] : *limits) {
+      const Expr before = best;
+      if (of->op != Op::add) continue;
+      for (const Expr& r : of->src) {
+        if (r->op == Op::mul || r->op == Op::constant) continue;
+        const Expr tried = substitute(before, {{r, (Int(v) - (Int(of) - Int(r))).expr()}});
+        if (width(tried) < width(best)) best = tried;
+      }
+    }
+    return best;
+  };
+  const Expr apart = by_sums(e),
+             at_once = by_sums(substitute(e, Bindings(limits->begin(), limits->end())));
+  return width(at_once) <= width(apart) ? at_once : apart;
 }
 
 // clang-format off
