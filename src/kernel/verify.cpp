@@ -17,8 +17,11 @@ namespace {
 
 class Verifier {
  public:
-  Verifier(const Code& code, const CodePhase& phase)
-      : code_(code), phase_(phase), known_(phase.body.size()) {}
+  // What lies in the tables, by memory: the bounds of all that was stored so far.
+  using Contents = std::map<int, Bounds>;
+
+  Verifier(const Code& code, const CodePhase& phase, Contents& contents)
+      : code_(code), phase_(phase), contents_(contents), known_(phase.body.size()) {}
 
   void run() {
     for (number_ = 0; number_ < phase_.body.size(); ++number_) {
@@ -73,11 +76,18 @@ class Verifier {
         for (Value a : i.args) remember(known(a));
         break;
       case Ins::extract: remember(known(i.args[0], static_cast<std::size_t>(i.imm_int))); break;
-      case Ins::load:
-      case Ins::store: access(i); break;
+      case Ins::load: access(i); break;
+      case Ins::store:
+        access(i);
+        note_contents(i);
+        break;
+      case Ins::declare:
+        variables_[static_cast<Value>(number_)] = {open_.size(), of_value(i.args[0])};
+        break;
       case Ins::get:
       case Ins::set:
         if (made_by(i.args[0]).kind != Ins::declare) illegal("it names no variable");
+        if (i.kind == Ins::set) note_set(i.args[0], i.args[1]);
         break;
       default: break;
     }
@@ -85,14 +95,51 @@ class Verifier {
     auto& lanes = known_[number_];
     if (!is_integer(i.dtype) && i.dtype != DType::boolean) return lanes.clear();
     lanes.resize(i.lanes);
+    Bounds bounds = whole(i.dtype);
+    if (const auto table = contents_.find(i.memory);
+        i.kind == Ins::load && table != contents_.end())
+      bounds = table->second;
+    if (i.kind == Ins::get && open_.size() == variables_.at(i.args[0]).first)
+      bounds = variables_.at(i.args[0]).second;  // the loops that set it are behind
     for (std::size_t l = 0; l < lanes.size(); ++l)
-      if (!lanes[l]) lanes[l] = unknown(i.dtype, l);
+      if (!lanes[l]) lanes[l] = unknown(i.dtype, bounds, l);
+  }
+
+  Bounds of_value(Value v) const {
+    Bounds all = whole(made_by(v).dtype);
+    const auto& lanes = known_[static_cast<std::size_t>(v)];
+    for (std::size_t l = 0; l < lanes.size(); ++l)
+      all = l == 0 ? Bounds{lanes[0]->lo, lanes[0]->hi} : hull(all, {lanes[l]->lo, lanes[l]->hi});
+    return all;
+  }
+
+  static Bounds hull(const Bounds& a, const Bounds& b) {
+    return {std::min(a.lo, b.lo), std::max(a.hi, b.hi)};
+  }
+
+  // The greatest or least of what it was and a value lies between them; else nothing is known.
+  void note_set(Value variable, Value v) {
+    Bounds& have = variables_.at(variable).second;
+    const Instruction& i = made_by(v);
+    const auto is_old = [&](Value a) {
+      return made_by(a).kind == Ins::get && made_by(a).args[0] == variable;
+    };
+    if (i.kind == Ins::elementwise && (i.op == Op::min || i.op == Op::max) &&
+        (is_old(i.args[0]) || is_old(i.args[1])))
+      have = hull(have, of_value(i.args[is_old(i.args[0]) ? 1 : 0]));
+    else have = whole(made_by(variable).dtype);
+  }
+
+  // A table is filled before it is read, so its contents are known by then.
+  void note_contents(const Instruction& i) {
+    if (code_.memories.at(static_cast<std::size_t>(i.memory)).space == Space::slot) return;
+    const auto [at, first] = contents_.try_emplace(i.memory, of_value(i.args[1]));
+    if (!first) at->second = hull(at->second, of_value(i.args[1]));
   }
 
   void remember(const Expr& e) { known_[number_].push_back(e); }
 
-  Expr unknown(DType t, std::size_t lane) const {
-    const Bounds b = whole(t);
+  Expr unknown(DType t, const Bounds& b, std::size_t lane) const {
     const Expr v = variable(cat("~", number_, ".", lane), b.lo, b.hi);
     return t == DType::boolean ? equal(Int(v), 1) : v;
   }
@@ -131,6 +178,7 @@ class Verifier {
       case Op::and_: return flags ? all_of(s[0], s[1]) : Expr();
       case Op::or_: return flags ? any_of(s[0], s[1]) : Expr();
       case Op::not_: return flags ? negate(s[0]) : Expr();
+      case Op::cast: return flags ? select(s[0], 1, 0).expr() : s[0];  // where it fits
       case Op::where: return flags ? Expr() : select(s[0], a(1), a(2)).expr();
       default: break;
     }
@@ -143,7 +191,6 @@ class Verifier {
       case Op::max: return max(a(0), a(1)).expr();
       case Op::lt: return less(a(0), a(1));
       case Op::eq: return equal(a(0), a(1));
-      case Op::cast: return s[0];  // where it fits
       case Op::tdiv:
       case Op::tmod:
       case Op::shl:
@@ -291,6 +338,8 @@ class Verifier {
 
   const Code& code_;
   const CodePhase& phase_;
+  Contents& contents_;
+  std::map<Value, std::pair<std::size_t, Bounds>> variables_;  // depth of declare; what it may hold
   std::vector<std::vector<Expr>> known_;  // of each integer or bool value, by lane
   std::vector<Expr> open_;                // the conditions of what is open; of loops: true
   std::map<int, Expr> counters_;          // of the open loops, by depth
@@ -300,7 +349,8 @@ class Verifier {
 }  // namespace
 
 void verify(const Code& code) {
-  for (const CodePhase& phase : code.phases) Verifier(code, phase).run();
+  Verifier::Contents contents;
+  for (const CodePhase& phase : code.phases) Verifier(code, phase, contents).run();
 }
 
 }  // namespace mote

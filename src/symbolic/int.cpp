@@ -149,7 +149,7 @@ Split split_by(const Sum& sum, std::int64_t c) {
 // The least multiple of c that makes a not negative: there floor division is what machines do. 0
 // where a is not negative, or nothing is known of it.
 std::int64_t lift_of(const Expr& a, std::int64_t c) {
-  if (a->lo >= 0 || a->lo < INT32_MIN || c > INT32_MAX) return 0;
+  if (a->lo >= 0 || a->lo < -(std::int64_t{1} << 52) || c > INT32_MAX) return 0;
   return -floor_div(a->lo, c) * c;
 }
 

@@ -56,7 +56,14 @@ std::optional<std::vector<std::pair<Expr, Expr>>> limited(const Expr& condition)
     }
   }
   std::vector<std::pair<Expr, Expr>> out;
-  for (const Limit& l : limits) {
+  for (Limit& l : limits) {
+    Bindings others;  // what they say of this one's parts
+    for (const Limit& other : limits)
+      if (other.of != l.of && other.lo < other.hi)
+        others.emplace(other.of, variable(cat("~part", others.size()), other.lo, other.hi));
+    const Expr narrowed = substitute(l.of, others);
+    l.lo = std::max(l.lo, narrowed->lo);
+    l.hi = std::min(l.hi, narrowed->hi);
     if (l.lo > l.hi) return {};
     out.emplace_back(l.of, l.lo == l.hi ? index_constant(l.lo)
                                         : variable(cat("~assumed", out.size()), l.lo, l.hi));
