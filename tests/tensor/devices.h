@@ -1,0 +1,8 @@
+// The devices that compute; each must give the same values.
+#pragma once
+
+namespace mote::testing {
+
+inline constexpr const char* computing_devices[] = {"REF", "CLANG"};
+
+}  // namespace mote::testing
