@@ -475,7 +475,8 @@ Tensor Tensor::one_hot(std::int64_t classes, Where at) const {
   if (classes < 0)
     fail<ValueError>("one_hot", cat("the number of classes is ", classes), at, "give 0 or more");
   const Tensor place = arange(classes, {DType::int64, device(), false}, at);
-  return (unsqueeze(-1, at).cast(DType::int64, at) == place).cast(default_int(), at);
+  const Tensor raw = unsqueeze(-1, at).cast(DType::int64, at);
+  return (mote::where(raw < 0, raw + classes, raw, at) == place).cast(default_int(), at);
 }
 
 namespace {
