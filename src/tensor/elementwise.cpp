@@ -109,8 +109,14 @@ Tensor where(const Tensor& condition, const Operand& a, const Operand& b, Where 
       Op::where, {broadcast_to(c, shape), broadcast_to(x, shape), broadcast_to(y, shape)}));
 }
 
-Tensor maximum(const Operand& a, const Operand& b) { return binary("maximum", Op::max, a, b); }
-Tensor minimum(const Operand& a, const Operand& b) { return binary("minimum", Op::min, a, b); }
+Tensor maximum(const Operand& a, const Operand& b) {
+  const bool truth = common_dtype("maximum", a, b) == DType::boolean;
+  return binary("maximum", truth ? Op::or_ : Op::max, a, b);
+}
+Tensor minimum(const Operand& a, const Operand& b) {
+  const bool truth = common_dtype("minimum", a, b) == DType::boolean;
+  return binary("minimum", truth ? Op::and_ : Op::min, a, b);
+}
 Tensor Tensor::maximum(const Operand& b, Where at) const {
   return mote::maximum(Operand(*this, at), b);
 }
