@@ -234,25 +234,56 @@ Tensor Tensor::acos(Where at) const {
   return in_double(*this, at,
                    [](const Tensor& x) { return std::numbers::pi / 2 - asin_double(x); });
 }
-Tensor Tensor::sinh(Where at) const {
-  return in_double(*this, at, [](const Tensor& x) {
-    const Tensor e = x.expm1();  // (e + e / (e + 1)) / 2 is exact for small x
-    return mote::where(e.isfinite(), (e + e / (e + 1.0)) * 0.5, (x.exp() - (-x).exp()) * 0.5);
+namespace {
+
+// An odd function of its value at |x|: -0.0 and NaN stay.
+Tensor with_sign_of(const Tensor& x, const Tensor& size) {
+  return where(x < 0.0, -size, where(x == 0.0, x, size));
+}
+
+// log(2x) where x^2 would overflow, else log1p(f(x)).
+Tensor log_of_twice(const Tensor& x, const Tensor& less_one) {
+  return where(0x1p28 < x, x.log() + std::numbers::ln2, less_one.log1p());
+}
+
+// (E + E / (E + 1)) / 2 with E = e^|x| - 1 is exact for small x; e^x / 2 in two steps for large x.
+Tensor sinh_double(const Tensor& x) {
+  const Tensor d = x.detach(), a = d.abs(), e = a.expm1(), root = (a * 0.5).exp();
+  const Tensor size = where(a < 40.0, (e + e / (e + 1.0)) * 0.5, root * 0.5 * root);
+  return with_own_gradient(with_sign_of(d, size), {x},
+                           [x](const Tensor& g, const Tensor&) { return Tensors{g * x.cosh()}; });
+}
+
+Tensor cosh_double(const Tensor& x) {
+  const Tensor d = x.detach(), a = d.abs(), root = (a * 0.5).exp();
+  const Tensor value = where(a < 40.0, (a.exp() + (-a).exp()) * 0.5, root * 0.5 * root);
+  return with_own_gradient(value, {x},
+                           [x](const Tensor& g, const Tensor&) { return Tensors{g * x.sinh()}; });
+}
+
+Tensor asinh_double(const Tensor& x) {
+  const Tensor d = x.detach(), a = d.abs();
+  const Tensor value = with_sign_of(d, log_of_twice(a, a + a * a / (1.0 + (a * a + 1.0).sqrt())));
+  return with_own_gradient(value, {x}, [x](const Tensor& g, const Tensor&) {
+    return Tensors{g / (x * x + 1.0).sqrt()};
   });
 }
-Tensor Tensor::cosh(Where at) const {
-  return in_double(*this, at, [](const Tensor& x) { return (x.exp() + (-x).exp()) * 0.5; });
-}
-Tensor Tensor::asinh(Where at) const {
-  return in_double(*this, at, [](const Tensor& x) {
-    const Tensor a = x.abs();
-    return x.sign() * (a + a * a / (1.0 + (a * a + 1.0).sqrt())).log1p();
+
+Tensor acosh_double(const Tensor& x) {
+  const Tensor d = x.detach(), over = d - 1.0;
+  const Tensor value =
+      mote::where(d < 1.0, NAN, log_of_twice(d, over + (over * 2.0 + over * over).sqrt()));
+  return with_own_gradient(value, {x}, [x](const Tensor& g, const Tensor&) {
+    return Tensors{g / ((x - 1.0).sqrt() * (x + 1.0).sqrt())};
   });
 }
-Tensor Tensor::acosh(Where at) const {
-  return in_double(*this, at,
-                   [](const Tensor& x) { return (x + (x - 1.0).sqrt() * (x + 1.0).sqrt()).log(); });
-}
+
+}  // namespace
+
+Tensor Tensor::sinh(Where at) const { return in_double(*this, at, sinh_double); }
+Tensor Tensor::cosh(Where at) const { return in_double(*this, at, cosh_double); }
+Tensor Tensor::asinh(Where at) const { return in_double(*this, at, asinh_double); }
+Tensor Tensor::acosh(Where at) const { return in_double(*this, at, acosh_double); }
 Tensor Tensor::atanh(Where at) const {
   return in_double(*this, at, [](const Tensor& x) { return (2.0 * x / (1.0 - x)).log1p() * 0.5; });
 }
