@@ -370,8 +370,8 @@ Tensor Tensor::celu(double alpha, Where at) const {
 }
 Tensor Tensor::selu(Where at) const { return elu(1.6732632423543772, at) * 1.0507009873554805; }
 Tensor Tensor::softplus(double beta, Where at) const {
-  const Tensor x = as_float(*this, at) * beta;  // max(x, 0) + log(1 + e^-|x|)
-  return (x.relu(at) + (-x.abs(at)).exp(at).log1p(at)) / beta;
+  const Tensor x = as_float(*this, at);  // max(x, 0) + log(1 + e^-|beta x|) / beta
+  return x.relu(at) + (-(x * beta).abs(at)).exp(at).log1p(at) / beta;
 }
 Tensor Tensor::softsign(Where at) const { return *this / (1.0 + abs(at)); }
 Tensor Tensor::mish(Where at) const { return *this * softplus(1.0, at).tanh(at); }
