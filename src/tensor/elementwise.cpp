@@ -384,28 +384,65 @@ Tensor Tensor::logsigmoid(Where at) const { return -((-*this).softplus(1.0, at))
 
 namespace {
 
-// Right for an infinite divisor; exact where the quotient is below 2^52.
-Tensor float_fmod(const Tensor& a, const Tensor& b) {
-  const Tensor plain = a - (a / b).trunc() * b;
-  return where(b.isinf() & a.isfinite(), a, plain);
+// a's leading bits, rounded away from zero: what is left of a has 27 bits and the other sign.
+Tensor leading_bits(const Tensor& a) {
+  const std::int64_t rest = (1 << 27) - 1;
+  return ((a.bitcast(DType::int64) + rest) & ~rest).bitcast(DType::float64);
 }
 
-Tensor float_remainder(const Tensor& a, const Tensor& b) {
-  const Tensor rest = float_fmod(a, b);
+// Long division: each step takes the multiples of |b| 2^k below what is left, exactly, since a
+// quotient of `bits` bits times a part of the divisor fits in 53. `bits` and `steps` cover every
+// quotient of narrower floats; in float64 those below 2^150.
+Tensor long_division(const Tensor& a, const Tensor& b, bool narrow) {
+  const int bits = narrow ? 29 : 25, steps = narrow ? 10 : 6;
+  Tensor size = b.abs(), left = a.abs();
+  const Tensor small = left < size;
+  const Tensor shrunk = where(size < 0x1p1000, 1.0, 0x1p-60);  // leading bits may not overflow
+  if (!narrow) {
+    size = size * shrunk;
+    left = left * shrunk;
+  }
+  const Tensor high = narrow ? size : leading_bits(size);
+  for (int k = steps - 1; k >= 0; --k) {
+    const double scale = std::ldexp(1.0, bits * k);
+    const Tensor c = size * scale, times = (left / c).trunc();
+    Tensor less = left - times * (high * scale);
+    if (!narrow) less = less - times * ((size - high) * scale);
+    less = where(less < 0.0, less + c, less);  // the quotient was rounded up
+    left = where(c <= left, less, left);
+  }
+  if (!narrow) left = left / shrunk;
+  const Tensor undefined = (b == 0.0) | !a.isfinite() | b.isnan();
+  return where(undefined, a.full_like(NAN), where(small, a, where(a < 0.0, -left, left)));
+}
+
+Tensor float_fmod(const Tensor& a, const Tensor& b, bool narrow) {
+  return with_own_gradient(long_division(a.detach(), b.detach(), narrow), {a, b},
+                           [a, b](const Tensor& g, const Tensor& rest) {
+                             return Tensors{g, -(g * ((a - rest) / b).round())};
+                           });
+}
+
+Tensor float_remainder(const Tensor& a, const Tensor& b, bool narrow) {
+  const Tensor rest = float_fmod(a, b, narrow);
   const Tensor wrong = (rest != 0.0) & ((rest < 0.0) ^ (b < 0.0));
   return where(wrong, rest + b, rest);
 }
 
-Tensor float_floor_divide(const Tensor& a, const Tensor& b) {
-  const Tensor plain = (a / b).floor();
-  const Tensor minus = where((a != 0.0) & ((a < 0.0) ^ (b < 0.0)), -1.0, 0.0);
-  return where(b.isinf() & a.isfinite(), minus.cast(a.dtype()), plain);
+// By the remainder: a / b may round up to a whole number.
+Tensor float_floor_divide(const Tensor& a, const Tensor& b, bool narrow) {
+  const Tensor plain = (a / b).trunc();
+  const Tensor value = ((a - float_remainder(a, b, narrow)) / b).round();
+  const Tensor minus = where((a != 0.0) & ((a < 0.0) ^ (b < 0.0)), -1.0, 0.0).cast(a.dtype());
+  return where(b.isinf() & a.isfinite(), minus,
+               where((b == 0.0) | !plain.isfinite(), plain, value));
 }
 
+// f also learns whether its operands were narrower.
 template <class F>
 Tensor both_in_double(const Tensor& a, const Tensor& b, F f) {
-  if (a.dtype() == DType::float64) return f(a, b);
-  return f(a.cast(DType::float64), b.cast(DType::float64)).cast(a.dtype());
+  if (a.dtype() == DType::float64) return f(a, b, false);
+  return f(a.cast(DType::float64), b.cast(DType::float64), true).cast(a.dtype());
 }
 
 Tensor integer_pow(const Tensor& a, const Tensor& b) {
@@ -420,7 +457,7 @@ Tensor integer_pow(const Tensor& a, const Tensor& b) {
                result);
 }
 
-Tensor float_pow(const Tensor& a, const Tensor& b) {  // float64
+Tensor float_pow(const Tensor& a, const Tensor& b, bool) {  // float64
   const Tensor size = (b * a.abs().log()).exp();
   const Tensor whole = b.floor() == b, half = b * 0.5;
   const Tensor odd = whole & (half.floor() != half);
