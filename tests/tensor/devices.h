@@ -3,6 +3,6 @@
 
 namespace mote::testing {
 
-inline constexpr const char* computing_devices[] = {"REF", "CLANG"};
+inline constexpr const char* computing_devices[] = {"REF", "CLANG", "CPU"};
 
 }  // namespace mote::testing

@@ -14,9 +14,9 @@ namespace mote::testing {
 
 using Tensors = std::vector<Tensor>;
 
-// How far a value may lie from the golden one: bits, or the bounds of docs/semantics.md for an
-// elementwise operation or for one that reduces.
-enum class Bound : std::uint8_t { bits, elementwise, reduce };
+// How far a value may lie from the golden one: bits; values, where either zero will do; or the bounds
+// of docs/semantics.md for an elementwise operation or for one that reduces.
+enum class Bound : std::uint8_t { bits, values, elementwise, reduce };
 
 struct Row {
   std::string op;

@@ -10,11 +10,12 @@ using In = const Tensors&;
 const Slice all, back({}, {}, -1), even({}, {}, 2);
 
 Row bits(const char* op, std::function<Tensors(In)> f) { return {op, Bound::bits, std::move(f)}; }
+Row read(const char* op, std::function<Tensors(In)> f) { return {op, Bound::values, std::move(f)}; }
 Row near(const char* op, std::function<Tensors(In)> f) { return {op, Bound::reduce, std::move(f)}; }
 
 Rows reading_rows() {
   return {
-      bits("fancy",
+      read("fancy",
            [](In in) {
              const Tensor &x = in[0], &i = in[1], &j = in[2];
              return Tensors{x(i),
@@ -30,22 +31,22 @@ Rows reading_rows() {
                             x(j),
                             x(Slice(1, 3), i, back)};
            }),
-      bits("mask",
+      read("mask",
            [](In in) {
              const Tensor &x = in[0], &m = in[1];
              return Tensors{x(m), x(m(all, 0)), x(all, m(0)),
                             x(Tensor::zeros({4}, {.dtype = DType::boolean}))};
            }),
-      bits("gather", [](In in) { return Tensors{in[0].gather(2, in[1])}; }),
-      bits("gather0", [](In in) { return Tensors{in[0].gather(0, in[1])}; }),
-      bits("gather_out", [](In in) { return Tensors{in[0].gather(1, in[1])}; }),
-      bits("gather_short", [](In in) { return Tensors{in[0].gather(-1, in[1])}; }),
-      bits("index_select",
+      read("gather", [](In in) { return Tensors{in[0].gather(2, in[1])}; }),
+      read("gather0", [](In in) { return Tensors{in[0].gather(0, in[1])}; }),
+      read("gather_out", [](In in) { return Tensors{in[0].gather(1, in[1])}; }),
+      read("gather_short", [](In in) { return Tensors{in[0].gather(-1, in[1])}; }),
+      read("index_select",
            [](In in) {
              return Tensors{in[0].index_select(0, in[1]), in[0].index_select(1, in[1])};
            }),
-      bits("one_hot", [](In in) { return Tensors{in[0].one_hot(5)}; }),
-      bits("masked_fill", [](In in) { return Tensors{in[0].masked_fill(in[1], -INFINITY)}; }),
+      read("one_hot", [](In in) { return Tensors{in[0].one_hot(5)}; }),
+      read("masked_fill", [](In in) { return Tensors{in[0].masked_fill(in[1], -INFINITY)}; }),
   };
 }
 
