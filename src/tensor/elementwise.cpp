@@ -139,8 +139,9 @@ Tensor Tensor::sign(Where at) const {
   const Tensor below = is_unsigned(dtype()) ? zero : -one;
   const Tensor value = mote::where(zero < x, one, mote::where(x < zero, below, zero));
   if (!is_float(dtype())) return value;
-  return with_own_gradient(mote::where(x.isnan(at), x, value), {*this},
-                           [](const Tensor& g, const Tensor&) { return Tensors{g.zeros_like()}; });
+  return with_element_gradient(
+      mote::where(x.isnan(at), x, value), {*this},
+      [](const Tensor& g, const Tensor&) { return Tensors{g.zeros_like()}; });
 }
 
 Tensor Tensor::abs(Where at) const {
@@ -148,9 +149,9 @@ Tensor Tensor::abs(Where at) const {
   const Tensor x = detach(at);
   const Tensor positive = mote::where(x < 0, -x, x);
   if (!is_float(dtype())) return positive;
-  return with_own_gradient(positive + 0.0, {*this}, [self = *this](const Tensor& g, const Tensor&) {
-    return Tensors{g * self.sign()};
-  });
+  return with_element_gradient(
+      positive + 0.0, {*this},
+      [self = *this](const Tensor& g, const Tensor&) { return Tensors{g * self.sign()}; });
 }
 
 Tensor Tensor::exp(Where at) const { return float_op("exp", Op::exp, *this, at); }
@@ -180,7 +181,7 @@ Tensor Tensor::log1p(Where at) const {
     const Tensor plain = (lost == 0.0) | !u.isfinite();
     const Tensor value = mote::where(plain, mote::where(lost == 0.0, d, u.log()),
                                      u.log() * (d / mote::where(plain, 1.0, lost)));
-    return with_own_gradient(
+    return with_element_gradient(
         value, {x}, [x](const Tensor& g, const Tensor&) { return Tensors{g / (x + 1.0)}; });
   });
 }
@@ -190,8 +191,8 @@ Tensor Tensor::expm1(Where at) const {
     const Tensor plain = (u == 1.0) | (less == -1.0) | !u.isfinite();
     const Tensor value = mote::where(plain, mote::where(u == 1.0, d, less),
                                      less * (d / mote::where(plain, 1.0, u.log())));
-    return with_own_gradient(value, {x},
-                             [x](const Tensor& g, const Tensor&) { return Tensors{g * x.exp()}; });
+    return with_element_gradient(
+        value, {x}, [x](const Tensor& g, const Tensor&) { return Tensors{g * x.exp()}; });
   });
 }
 
@@ -214,14 +215,14 @@ Tensor atan_double(const Tensor& x) {
   const Tensor angle = series * t * 4.0;
   const Tensor positive = where(large, std::numbers::pi / 2 - angle, angle);
   const Tensor value = where(d < 0.0, -positive, where(d == 0.0, d, positive));
-  return with_own_gradient(
+  return with_element_gradient(
       value, {x}, [x](const Tensor& g, const Tensor&) { return Tensors{g / (1.0 + x * x)}; });
 }
 
 Tensor asin_double(const Tensor& x) {
   const Tensor d = x.detach();
   const Tensor value = atan_double(d / ((1.0 - d) * (1.0 + d)).sqrt());
-  return with_own_gradient(value, {x}, [x](const Tensor& g, const Tensor&) {
+  return with_element_gradient(value, {x}, [x](const Tensor& g, const Tensor&) {
     return Tensors{g / ((1.0 - x) * (1.0 + x)).sqrt()};
   });
 }
@@ -250,21 +251,22 @@ Tensor log_of_twice(const Tensor& x, const Tensor& less_one) {
 Tensor sinh_double(const Tensor& x) {
   const Tensor d = x.detach(), a = d.abs(), e = a.expm1(), root = (a * 0.5).exp();
   const Tensor size = where(a < 40.0, (e + e / (e + 1.0)) * 0.5, root * 0.5 * root);
-  return with_own_gradient(with_sign_of(d, size), {x},
-                           [x](const Tensor& g, const Tensor&) { return Tensors{g * x.cosh()}; });
+  return with_element_gradient(with_sign_of(d, size), {x}, [x](const Tensor& g, const Tensor&) {
+    return Tensors{g * x.cosh()};
+  });
 }
 
 Tensor cosh_double(const Tensor& x) {
   const Tensor d = x.detach(), a = d.abs(), root = (a * 0.5).exp();
   const Tensor value = where(a < 40.0, (a.exp() + (-a).exp()) * 0.5, root * 0.5 * root);
-  return with_own_gradient(value, {x},
-                           [x](const Tensor& g, const Tensor&) { return Tensors{g * x.sinh()}; });
+  return with_element_gradient(
+      value, {x}, [x](const Tensor& g, const Tensor&) { return Tensors{g * x.sinh()}; });
 }
 
 Tensor asinh_double(const Tensor& x) {
   const Tensor d = x.detach(), a = d.abs();
   const Tensor value = with_sign_of(d, log_of_twice(a, a + a * a / (1.0 + (a * a + 1.0).sqrt())));
-  return with_own_gradient(value, {x}, [x](const Tensor& g, const Tensor&) {
+  return with_element_gradient(value, {x}, [x](const Tensor& g, const Tensor&) {
     return Tensors{g / (x * x + 1.0).sqrt()};
   });
 }
@@ -273,7 +275,7 @@ Tensor acosh_double(const Tensor& x) {
   const Tensor d = x.detach(), over = d - 1.0;
   const Tensor value =
       mote::where(d < 1.0, NAN, log_of_twice(d, over + (over * 2.0 + over * over).sqrt()));
-  return with_own_gradient(value, {x}, [x](const Tensor& g, const Tensor&) {
+  return with_element_gradient(value, {x}, [x](const Tensor& g, const Tensor&) {
     return Tensors{g / ((x - 1.0).sqrt() * (x + 1.0).sqrt())};
   });
 }
@@ -337,7 +339,7 @@ Tensor Tensor::relu(Where at) const {
   const Tensor x = detach(at);
   const Tensor value = mote::where(x <= 0, x.zeros_like(at), x);
   if (!is_float(dtype())) return value;
-  return with_own_gradient(value, {*this}, [](const Tensor& g, const Tensor& out) {
+  return with_element_gradient(value, {*this}, [](const Tensor& g, const Tensor& out) {
     return Tensors{mote::where(out <= 0, g.zeros_like(), g)};
   });
 }
@@ -347,7 +349,7 @@ Tensor Tensor::sigmoid(Where at) const {
   const Tensor x = as_float(*this, at), d = x.detach(at);
   const Tensor e = (-d.abs(at)).exp(at);
   const Tensor value = mote::where(d < 0.0, e, e.ones_like(at)) / (1.0 + e);
-  return with_own_gradient(
+  return with_element_gradient(
       value, {x}, [](const Tensor& g, const Tensor& s) { return Tensors{g * s * (1.0 - s)}; });
 }
 
@@ -417,10 +419,10 @@ Tensor long_division(const Tensor& a, const Tensor& b, bool narrow) {
 }
 
 Tensor float_fmod(const Tensor& a, const Tensor& b, bool narrow) {
-  return with_own_gradient(long_division(a.detach(), b.detach(), narrow), {a, b},
-                           [a, b](const Tensor& g, const Tensor& rest) {
-                             return Tensors{g, -(g * ((a - rest) / b).round())};
-                           });
+  return with_element_gradient(long_division(a.detach(), b.detach(), narrow), {a, b},
+                               [a, b](const Tensor& g, const Tensor& rest) {
+                                 return Tensors{g, -(g * ((a - rest) / b).round())};
+                               });
 }
 
 Tensor float_remainder(const Tensor& a, const Tensor& b, bool narrow) {
@@ -517,7 +519,7 @@ Tensor Tensor::pow(const Operand& exponent, Where at) const {
     if (n == 0.5) return a.sqrt(at);
   }
   const Tensor value = both_in_double(a.detach(at), b.detach(at), float_pow);
-  return with_own_gradient(value, {a, b}, [a, b](const Tensor& g, const Tensor& out) {
+  return with_element_gradient(value, {a, b}, [a, b](const Tensor& g, const Tensor& out) {
     const Tensor by_a = mote::where(b == 0.0, g.zeros_like(), g * b * a.pow(b - 1.0));
     const Tensor by_b = mote::where((a == 0.0) & (0.0 <= b), g.zeros_like(), g * out * a.log());
     return Tensors{by_a, by_b};
