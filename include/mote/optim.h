@@ -23,11 +23,12 @@ class Optimizer {
 
  protected:
   Optimizer(std::vector<Tensor> parameters, double lr);
-  // The new value of parameter i, whose gradient is g; updates the state with assign.
+  // The new value of parameter i, whose gradient is g; updates the state with assign. Both are given
+  // in the dtype of the state: 8- and 16-bit floats are stepped in float32.
   virtual Tensor update(std::size_t i, const Tensor& parameter, const Tensor& g) = 0;
   virtual void begin_step() {}
-  virtual std::vector<Tensor> state() const = 0;  // tensors to realize with the parameters
-  std::vector<Tensor> zeros_like_parameters() const;
+  virtual std::vector<Tensor> state() const = 0;      // tensors to realize with the parameters
+  std::vector<Tensor> zeros_like_parameters() const;  // in the dtype of the state
 
   std::vector<Tensor> parameters_;
   Tensor lr_;  // a scalar
@@ -84,7 +85,7 @@ class Adam : public Optimizer {  // Kingma & Ba 2014, PyTorch's form
   Options options_;
   bool decoupled_;
   std::vector<Tensor> mean_, square_;
-  Tensor power1_, power2_;  // beta1^t, beta2^t: scalars
+  Tensor betas_, powers_;  // (beta1, beta2) and (beta1^t, beta2^t)
 };
 
 class AdamW : public Adam {  // Loshchilov & Hutter 2017: decoupled decay

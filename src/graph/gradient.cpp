@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -18,6 +19,7 @@ Lazy like(const Lazy& x, double v) {
 Lazy neg(const Lazy& a) { return elementwise(Op::neg, {a}); }
 Lazy add(const Lazy& a, const Lazy& b) { return elementwise(Op::add, {a, b}); }
 Lazy sub(const Lazy& a, const Lazy& b) { return add(a, neg(b)); }
+Lazy mul(const Lazy& a, const Lazy& b) { return elementwise(Op::mul, {a, b}); }
 Lazy div(const Lazy& a, const Lazy& b) { return elementwise(Op::div, {a, b}); }
 Lazy choose(const Lazy& c, const Lazy& a, const Lazy& b) {
   return elementwise(Op::where, {c, a, b});
@@ -30,14 +32,53 @@ bool is_zero(const Lazy& x) {
   return n->op == Op::constant && std::get<Scalar>(n->arg).as_double() == 0;
 }
 
-// g * d. Where g is where(c, h, 0) it is where(c, h * d, 0): the branch not taken adds exactly 0,
-// also where d is NaN or infinite.
-Lazy scaled(const Lazy& g, const Lazy& d) {
-  if (g->op == Op::where && g->src.size() == 3) {
-    if (is_zero(g->src[2])) return choose(g->src[0], scaled(g->src[1], d), nothing(g));
-    if (is_zero(g->src[1])) return choose(g->src[0], nothing(g), scaled(g->src[2], d));
+// x under the movement of g.
+Lazy moved_as(const Lazy& g, const Lazy& x) {
+  switch (g->op) {
+    case Op::reshape: return reshape(x, g->shape);
+    case Op::permute: return permute(x, std::get<Axes>(g->arg));
+    case Op::expand: return expand(x, g->shape);
+    case Op::shrink: return shrink(x, std::get<Spans>(g->arg));
+    case Op::pad: return pad(x, std::get<Padding>(g->arg));
+    case Op::flip: return flip(x, std::get<Axes>(g->arg));
+    default: return windows(x, std::get<Windows>(g->arg));
   }
-  return elementwise(Op::mul, {g, d});
+}
+
+// g as where(taken, inside, 0): itself, or a view, a cast or the negation of one. Outside of what is
+// taken a view is 0 as well.
+struct Branch {
+  Lazy taken, inside;  // null where g is none
+};
+Branch branch_of(const Lazy& g, bool through_expand) {
+  if (g->op == Op::where && is_zero(g->src[2])) return {g->src[0], g->src[1]};
+  if (g->op == Op::where && is_zero(g->src[1]))
+    return {elementwise(Op::not_, {g->src[0]}), g->src[2]};
+  if (g->src.empty() || (g->op == Op::expand && !through_expand)) return {};
+  const bool cast = g->op == Op::cast && is_float(g->src[0]->dtype);
+  if (!is_movement(g->op) && g->op != Op::neg && !cast) return {};
+  const Branch from = branch_of(g->src[0], through_expand);
+  if (!from.taken) return {};
+  if (g->op == Op::neg) return {from.taken, neg(from.inside)};
+  if (cast) return {from.taken, cast_lazy(from.inside, g->dtype)};
+  return {moved_as(g, from.taken), moved_as(g, from.inside)};
+}
+
+using Gradients = std::vector<Lazy>;
+using ElementRule = std::function<Gradients(const Lazy& g)>;
+
+// The branch not taken adds exactly 0, also where the rule gives NaN or infinity there.
+Gradients where_taken(const Lazy& g, bool through_expand, const ElementRule& rule) {
+  const Branch branch = branch_of(g, through_expand);
+  if (!branch.taken) return rule(g);
+  Gradients out = where_taken(branch.inside, through_expand, rule);
+  for (Lazy& part : out)
+    if (part) part = choose(branch.taken, part, nothing(part));
+  return out;
+}
+
+Lazy scaled(const Lazy& g, const Lazy& d) {
+  return where_taken(g, true, [&](const Lazy& h) { return Gradients{mul(h, d)}; })[0];
 }
 
 // x's elements summed where an axis was expanded from 1.
@@ -50,40 +91,35 @@ Lazy sum_to(const Lazy& g, const Shape& shape) {
 
 Lazy broadcast_back(const Lazy& reduced, const Shape& shape) { return expand(reduced, shape); }
 
-using Gradients = std::vector<Lazy>;
-
 Gradients of_elementwise(const Lazy& n, const Lazy& g) {
   const auto& s = n->src;
   switch (n->op) {
     case Op::neg: return {neg(g)};
-    case Op::sqrt: return {div(g, elementwise(Op::mul, {n, like(n, 2)}))};
-    case Op::exp: return {scaled(g, n)};
+    case Op::sqrt: return {div(g, mul(n, like(n, 2)))};
+    case Op::exp: return {mul(g, n)};
     case Op::log: return {div(g, s[0])};
-    case Op::sin: return {scaled(g, elementwise(Op::cos, {s[0]}))};
-    case Op::cos: return {neg(scaled(g, elementwise(Op::sin, {s[0]})))};
-    case Op::tanh: return {scaled(g, sub(like(n, 1), elementwise(Op::mul, {n, n})))};
+    case Op::sin: return {mul(g, elementwise(Op::cos, {s[0]}))};
+    case Op::cos: return {neg(mul(g, elementwise(Op::sin, {s[0]})))};
+    case Op::tanh: return {mul(g, sub(like(n, 1), mul(n, n)))};
     case Op::erf: {
-      const Lazy e = elementwise(Op::exp, {neg(elementwise(Op::mul, {s[0], s[0]}))});
-      return {scaled(g, elementwise(Op::mul, {e, like(n, 1.1283791670955126)}))};  // 2 / sqrt(pi)
+      const Lazy e = elementwise(Op::exp, {neg(mul(s[0], s[0]))});
+      return {mul(g, mul(e, like(n, 1.1283791670955126)))};  // 2 / sqrt(pi)
     }
     case Op::trunc: return {nothing(n)};
     case Op::cast: return {is_float(s[0]->dtype) ? cast_lazy(g, s[0]->dtype) : nullptr};
     case Op::add: return {g, g};
-    case Op::mul: return {scaled(g, s[1]), scaled(g, s[0])};
-    case Op::div: {
-      const Lazy by_b = div(scaled(g, n), s[1]);
-      return {div(g, s[1]), neg(by_b)};
-    }
+    case Op::mul: return {mul(g, s[1]), mul(g, s[0])};
+    case Op::div: return {div(g, s[1]), neg(div(mul(g, n), s[1]))};
     case Op::max:
     case Op::min: {  // equal values share
       const Lazy equal = elementwise(Op::eq, {s[0], s[1]});
       const Lazy first =
           n->op == Op::max ? elementwise(Op::lt, {s[1], s[0]}) : elementwise(Op::lt, {s[0], s[1]});
-      const Lazy half = elementwise(Op::mul, {g, like(g, 0.5)});
+      const Lazy share = choose(equal, mul(g, like(g, 0.5)), g);
       const Lazy nan = elementwise(Op::not_, {elementwise(Op::eq, {s[0], s[0]})});
       const Lazy mine = elementwise(Op::or_, {first, nan});
-      return {choose(equal, half, choose(mine, g, nothing(g))),
-              choose(equal, half, choose(mine, nothing(g), g))};
+      return {choose(elementwise(Op::or_, {mine, equal}), share, nothing(g)),
+              choose(mine, nothing(g), share)};
     }
     case Op::where: return {nullptr, choose(s[0], g, nothing(g)), choose(s[0], nothing(g), g)};
     default: return Gradients(s.size());
@@ -322,7 +358,10 @@ Gradients of_graph(const Lazy& n, const Lazy& g) {
 
 Gradients gradients_of(const Lazy& n, const Lazy& g) {
   if (n->own_gradient) return n->own_gradient->rule(g, n);
-  if (is_elementwise(n->op)) return of_elementwise(n, g);
+  if (is_elementwise(n->op)) {
+    // A product under an expand is a contraction, whose inner loop would hold the choice.
+    return where_taken(g, n->op != Op::mul, [&](const Lazy& h) { return of_elementwise(n, h); });
+  }
   if (is_movement(n->op)) return of_movement(n, g);
   if (n->op == Op::reduce) return of_reduce(n, g);
   if (n->op == Op::scan) return of_scan(n, g);
@@ -356,18 +395,28 @@ std::vector<Lazy> differentiable(std::span<const Lazy> outputs) {
   return order;
 }
 
-// A value that was overwritten in place since cannot be computed with any more.
-void refuse_overwritten(const std::vector<Lazy>& results) {
-  std::vector<Lazy> made;
-  for (const Lazy& r : results)
-    if (r) made.push_back(r);
-  for (const Lazy& n : topological(made)) {
-    if (n->overwritten.line == 0) continue;
-    throw GradientError(
-        cat("backward: it needs the value of ", n->name.empty() ? "a tensor" : "'" + n->name + "'",
-            " of shape ", to_text(n->shape), " that was overwritten in place at ",
-            n->overwritten.text(), "; backward was called at ", current_place().text(),
-            "; call backward before writing, or write to a copy"));
+// A value that a rule needs and that was overwritten in place since throws. What was computed from it
+// before (a node below the outputs) may be needed: it keeps its value.
+void refuse_overwritten(const std::vector<Lazy>& results, std::span<const Lazy> outputs) {
+  std::unordered_set<const LazyBuffer*> before, seen;
+  for (const Lazy& n : topological(outputs)) before.insert(n.get());
+  std::vector<Lazy> left;
+  const auto visit = [&](const Lazy& n) {
+    if (n && seen.insert(n.get()).second) left.push_back(n);
+  };
+  for (const Lazy& r : results) visit(r);
+  while (!left.empty()) {
+    const Lazy n = left.back();
+    left.pop_back();
+    if (n->overwritten.line != 0) {
+      throw GradientError(cat(
+          "backward: it needs the value of ", n->name.empty() ? "a tensor" : "'" + n->name + "'",
+          " of shape ", to_text(n->shape), " that was overwritten in place at ",
+          n->overwritten.text(), "; backward was called at ", current_place().text(),
+          "; call backward before writing, or write to a copy"));
+    }
+    if (before.contains(n.get()) && !n->is_view()) continue;
+    for (const Lazy& s : n->src) visit(s);
   }
 }
 
@@ -403,8 +452,13 @@ std::vector<Lazy> gradient(std::span<const Lazy> outputs, std::span<const Lazy> 
   }
   std::vector<Lazy> out;
   for (const Lazy& x : inputs) out.push_back(of.contains(x.get()) ? of[x.get()] : nullptr);
-  refuse_overwritten(out);
+  refuse_overwritten(out, outputs);
   return out;
+}
+
+std::vector<Lazy> where_taken(const Lazy& g,
+                              const std::function<std::vector<Lazy>(const Lazy&)>& rule) {
+  return where_taken(g, true, rule);
 }
 
 std::vector<Lazy> gradient_leaves(std::span<const Lazy> outputs) {

@@ -1,6 +1,7 @@
 // Reverse-mode gradients of the lazy graph: one rule for each primitive, made of lazy ops itself, so
 // gradients of gradients work.
 #pragma once
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -14,6 +15,11 @@ namespace mote {
 // place since: the message names both places. Values that are not needed may be.
 std::vector<Lazy> gradient(std::span<const Lazy> outputs, std::span<const Lazy> seeds,
                            std::span<const Lazy> inputs);
+
+// The rule of an elementwise op for a gradient g: where g is where(c, h, 0), or a view of it, each
+// part is where(c, part of h, 0), so that the branch not taken adds exactly 0.
+std::vector<Lazy> where_taken(const Lazy& g,
+                              const std::function<std::vector<Lazy>(const Lazy&)>& rule);
 
 // The leaves with requires_grad below the outputs, in the order first met.
 std::vector<Lazy> gradient_leaves(std::span<const Lazy> outputs);

@@ -12,7 +12,8 @@ Optimizer::Optimizer(std::vector<Tensor> parameters, double lr)
           "optimizer: a parameter does not require a gradient; call set_requires_grad on it first");
   if (!(lr >= 0))
     throw ValueError("optimizer: the learning rate " + std::to_string(lr) + " is negative");
-  lr_ = Tensor({static_cast<float>(lr)}).reshape({}).contiguous();
+  // Bytes of its own, that set_lr writes over.
+  lr_ = Tensor(std::vector<float>{static_cast<float>(lr)}, {}, {.device = parameters_[0].device()});
 }
 
 double Optimizer::lr() const { return lr_.item<double>(); }
@@ -24,7 +25,8 @@ void Optimizer::zero_grad() {
 std::vector<Tensor> Optimizer::zeros_like_parameters() const {
   std::vector<Tensor> out;
   for (const Tensor& p : parameters_)
-    out.push_back(Tensor::zeros(p.shape(), {p.dtype(), p.device(), false}).contiguous());
+    out.push_back(
+        Tensor::zeros(p.shape(), {accumulator_dtype(p.dtype()), p.device(), false}).contiguous());
   return out;
 }
 
@@ -36,7 +38,8 @@ void Optimizer::step(Where where) {
     const Tensor g = parameters_[i].grad();
     if (!g.is_defined()) continue;
     results.push_back(g);  // .grad stays readable after the step
-    parameters_[i].assign(update(i, parameters_[i], g), where);
+    const DType wide = accumulator_dtype(parameters_[i].dtype());
+    parameters_[i].assign(update(i, parameters_[i].cast(wide), g.cast(wide)), where);
     results.push_back(parameters_[i]);
   }
   if (results.empty())
@@ -52,7 +55,7 @@ SGD::SGD(std::vector<Tensor> p, Options o) : Optimizer(std::move(p), o.lr), opti
   if (o.momentum != 0) momentum_ = zeros_like_parameters();
   if (o.momentum != 0 && o.dampening != 0)
     for (std::size_t i = 0; i < parameters_.size(); ++i)
-      started_.push_back(Tensor::zeros({}).contiguous());
+      started_.push_back(Tensor::zeros({}, {.device = parameters_[i].device()}).contiguous());
 }
 
 // m = momentum m + (1 - dampening) g, the first time m = g
@@ -116,14 +119,13 @@ Adam::Adam(std::vector<Tensor> p, Options o, bool decoupled)
     : Optimizer(std::move(p), o.lr), options_(o), decoupled_(decoupled) {
   mean_ = zeros_like_parameters();
   square_ = zeros_like_parameters();
-  power1_ = Tensor::ones({}).contiguous();
-  power2_ = Tensor::ones({}).contiguous();
+  const std::string device = parameters_[0].device();
+  betas_ = Tensor(std::vector<double>{o.beta1, o.beta2}, {2},
+                  {.dtype = DType::float32, .device = device});
+  powers_ = Tensor::ones({2}, {.dtype = DType::float32, .device = device}).contiguous();
 }
 
-void Adam::begin_step() {
-  power1_.assign(power1_ * options_.beta1);
-  power2_.assign(power2_ * options_.beta2);
-}
+void Adam::begin_step() { powers_.assign(powers_ * betas_); }
 
 Tensor Adam::update(std::size_t i, const Tensor& parameter, const Tensor& gradient) {
   const Tensor lr = lr_.cast(parameter.dtype());
@@ -132,16 +134,15 @@ Tensor Adam::update(std::size_t i, const Tensor& parameter, const Tensor& gradie
   if (options_.weight_decay != 0 && !decoupled_) g = g + p * options_.weight_decay;
   mean_[i].assign(mean_[i] * options_.beta1 + g * (1 - options_.beta1));
   square_[i].assign(square_[i] * options_.beta2 + g * g * (1 - options_.beta2));
-  const Tensor mean = mean_[i] / (1.0 - power1_.cast(p.dtype())),
-               square = square_[i] / (1.0 - power2_.cast(p.dtype()));
+  const Tensor left = (1.0 - powers_).cast(p.dtype());
+  const Tensor mean = mean_[i] / left(0), square = square_[i] / left(1);
   return p - mean / (square.sqrt() + options_.eps) * lr;
 }
 
 std::vector<Tensor> Adam::state() const {
   std::vector<Tensor> out = mean_;
   out.insert(out.end(), square_.begin(), square_.end());
-  out.push_back(power1_);
-  out.push_back(power2_);
+  out.push_back(powers_);
   return out;
 }
 

@@ -318,8 +318,9 @@ class Placer {
     v.kernel = static_cast<int>(out_.kernels.size());
     const LazyBuffer& n = *v.node;
     Shape shape = n.shape;
-    const bool in_place =
-        n.op == Op::assign && roots_.contains(&n) && in_place_target(n) != nullptr;
+    const Lazy target = n.op == Op::assign && roots_.contains(&n) ? in_place_target(n) : nullptr;
+    // Only one of several writes to a value can have its bytes; the others are values of their own.
+    const bool in_place = target && overwritten_.insert(target->buffer.get()).second;
     const bool part = in_place && writes_region(n);
     if (part) shape = n.src[1]->shape;
     if (n.op == Op::scatter) shape = n.src[1]->shape;
@@ -369,6 +370,7 @@ class Placer {
   const ScheduleOptions& options_;
   const std::unordered_set<const LazyBuffer*>& forced_;
   std::unordered_set<const LazyBuffer*> roots_, too_large_;
+  std::unordered_set<const Buffer*> overwritten_;  // by an in-place write of this schedule
   std::unordered_map<const LazyBuffer*, int> nodes_, leaves_, readers_;
   Extents extents_;
   Placement out_;

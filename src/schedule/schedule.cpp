@@ -206,6 +206,8 @@ class Scheduler {
     for (const auto& [target, fresh] : kept_)
       out_.items.push_back(
           {ScheduleItem::Kind::copy, {}, {fresh, target->buffer}, {}, target->device});
+    // A value without elements has no bytes to write, and nobody reads any.
+    std::erase_if(order_, [&](std::size_t k) { return kernels_[k].writes->elements() == 0; });
     std::vector<GroupInput> inputs;
     std::erase_if(order_,
                   [&](std::size_t k) { return product(placement_.kernels[k].shape).is(0); });

@@ -109,8 +109,14 @@ Tensor where(const Tensor& condition, const Operand& a, const Operand& b, Where 
       Op::where, {broadcast_to(c, shape), broadcast_to(x, shape), broadcast_to(y, shape)}));
 }
 
-Tensor maximum(const Operand& a, const Operand& b) { return binary("maximum", Op::max, a, b); }
-Tensor minimum(const Operand& a, const Operand& b) { return binary("minimum", Op::min, a, b); }
+Tensor maximum(const Operand& a, const Operand& b) {
+  const bool truth = common_dtype("maximum", a, b) == DType::boolean;
+  return binary("maximum", truth ? Op::or_ : Op::max, a, b);
+}
+Tensor minimum(const Operand& a, const Operand& b) {
+  const bool truth = common_dtype("minimum", a, b) == DType::boolean;
+  return binary("minimum", truth ? Op::and_ : Op::min, a, b);
+}
 Tensor Tensor::maximum(const Operand& b, Where at) const {
   return mote::maximum(Operand(*this, at), b);
 }
@@ -133,8 +139,9 @@ Tensor Tensor::sign(Where at) const {
   const Tensor below = is_unsigned(dtype()) ? zero : -one;
   const Tensor value = mote::where(zero < x, one, mote::where(x < zero, below, zero));
   if (!is_float(dtype())) return value;
-  return with_own_gradient(mote::where(x.isnan(at), x, value), {*this},
-                           [](const Tensor& g, const Tensor&) { return Tensors{g.zeros_like()}; });
+  return with_element_gradient(
+      mote::where(x.isnan(at), x, value), {*this},
+      [](const Tensor& g, const Tensor&) { return Tensors{g.zeros_like()}; });
 }
 
 Tensor Tensor::abs(Where at) const {
@@ -142,9 +149,9 @@ Tensor Tensor::abs(Where at) const {
   const Tensor x = detach(at);
   const Tensor positive = mote::where(x < 0, -x, x);
   if (!is_float(dtype())) return positive;
-  return with_own_gradient(positive + 0.0, {*this}, [self = *this](const Tensor& g, const Tensor&) {
-    return Tensors{g * self.sign()};
-  });
+  return with_element_gradient(
+      positive + 0.0, {*this},
+      [self = *this](const Tensor& g, const Tensor&) { return Tensors{g * self.sign()}; });
 }
 
 Tensor Tensor::exp(Where at) const { return float_op("exp", Op::exp, *this, at); }
@@ -174,7 +181,7 @@ Tensor Tensor::log1p(Where at) const {
     const Tensor plain = (lost == 0.0) | !u.isfinite();
     const Tensor value = mote::where(plain, mote::where(lost == 0.0, d, u.log()),
                                      u.log() * (d / mote::where(plain, 1.0, lost)));
-    return with_own_gradient(
+    return with_element_gradient(
         value, {x}, [x](const Tensor& g, const Tensor&) { return Tensors{g / (x + 1.0)}; });
   });
 }
@@ -184,8 +191,8 @@ Tensor Tensor::expm1(Where at) const {
     const Tensor plain = (u == 1.0) | (less == -1.0) | !u.isfinite();
     const Tensor value = mote::where(plain, mote::where(u == 1.0, d, less),
                                      less * (d / mote::where(plain, 1.0, u.log())));
-    return with_own_gradient(value, {x},
-                             [x](const Tensor& g, const Tensor&) { return Tensors{g * x.exp()}; });
+    return with_element_gradient(
+        value, {x}, [x](const Tensor& g, const Tensor&) { return Tensors{g * x.exp()}; });
   });
 }
 
@@ -208,14 +215,14 @@ Tensor atan_double(const Tensor& x) {
   const Tensor angle = series * t * 4.0;
   const Tensor positive = where(large, std::numbers::pi / 2 - angle, angle);
   const Tensor value = where(d < 0.0, -positive, where(d == 0.0, d, positive));
-  return with_own_gradient(
+  return with_element_gradient(
       value, {x}, [x](const Tensor& g, const Tensor&) { return Tensors{g / (1.0 + x * x)}; });
 }
 
 Tensor asin_double(const Tensor& x) {
   const Tensor d = x.detach();
   const Tensor value = atan_double(d / ((1.0 - d) * (1.0 + d)).sqrt());
-  return with_own_gradient(value, {x}, [x](const Tensor& g, const Tensor&) {
+  return with_element_gradient(value, {x}, [x](const Tensor& g, const Tensor&) {
     return Tensors{g / ((1.0 - x) * (1.0 + x)).sqrt()};
   });
 }
@@ -228,25 +235,57 @@ Tensor Tensor::acos(Where at) const {
   return in_double(*this, at,
                    [](const Tensor& x) { return std::numbers::pi / 2 - asin_double(x); });
 }
-Tensor Tensor::sinh(Where at) const {
-  return in_double(*this, at, [](const Tensor& x) {
-    const Tensor e = x.expm1();  // (e + e / (e + 1)) / 2 is exact for small x
-    return mote::where(e.isfinite(), (e + e / (e + 1.0)) * 0.5, (x.exp() - (-x).exp()) * 0.5);
+namespace {
+
+// An odd function of its value at |x|: -0.0 and NaN stay.
+Tensor with_sign_of(const Tensor& x, const Tensor& size) {
+  return where(x < 0.0, -size, where(x == 0.0, x, size));
+}
+
+// log(2x) where x^2 would overflow, else log1p(f(x)).
+Tensor log_of_twice(const Tensor& x, const Tensor& less_one) {
+  return where(0x1p28 < x, x.log() + std::numbers::ln2, less_one.log1p());
+}
+
+// (E + E / (E + 1)) / 2 with E = e^|x| - 1 is exact for small x; e^x / 2 in two steps for large x.
+Tensor sinh_double(const Tensor& x) {
+  const Tensor d = x.detach(), a = d.abs(), e = a.expm1(), root = (a * 0.5).exp();
+  const Tensor size = where(a < 40.0, (e + e / (e + 1.0)) * 0.5, root * 0.5 * root);
+  return with_element_gradient(with_sign_of(d, size), {x}, [x](const Tensor& g, const Tensor&) {
+    return Tensors{g * x.cosh()};
   });
 }
-Tensor Tensor::cosh(Where at) const {
-  return in_double(*this, at, [](const Tensor& x) { return (x.exp() + (-x).exp()) * 0.5; });
+
+Tensor cosh_double(const Tensor& x) {
+  const Tensor d = x.detach(), a = d.abs(), root = (a * 0.5).exp();
+  const Tensor value = where(a < 40.0, (a.exp() + (-a).exp()) * 0.5, root * 0.5 * root);
+  return with_element_gradient(
+      value, {x}, [x](const Tensor& g, const Tensor&) { return Tensors{g * x.sinh()}; });
 }
-Tensor Tensor::asinh(Where at) const {
-  return in_double(*this, at, [](const Tensor& x) {
-    const Tensor a = x.abs();
-    return x.sign() * (a + a * a / (1.0 + (a * a + 1.0).sqrt())).log1p();
+
+Tensor asinh_double(const Tensor& x) {
+  const Tensor d = x.detach(), a = d.abs();
+  const Tensor value = with_sign_of(d, log_of_twice(a, a + a * a / (1.0 + (a * a + 1.0).sqrt())));
+  return with_element_gradient(value, {x}, [x](const Tensor& g, const Tensor&) {
+    return Tensors{g / (x * x + 1.0).sqrt()};
   });
 }
-Tensor Tensor::acosh(Where at) const {
-  return in_double(*this, at,
-                   [](const Tensor& x) { return (x + (x - 1.0).sqrt() * (x + 1.0).sqrt()).log(); });
+
+Tensor acosh_double(const Tensor& x) {
+  const Tensor d = x.detach(), over = d - 1.0;
+  const Tensor value =
+      mote::where(d < 1.0, NAN, log_of_twice(d, over + (over * 2.0 + over * over).sqrt()));
+  return with_element_gradient(value, {x}, [x](const Tensor& g, const Tensor&) {
+    return Tensors{g / ((x - 1.0).sqrt() * (x + 1.0).sqrt())};
+  });
 }
+
+}  // namespace
+
+Tensor Tensor::sinh(Where at) const { return in_double(*this, at, sinh_double); }
+Tensor Tensor::cosh(Where at) const { return in_double(*this, at, cosh_double); }
+Tensor Tensor::asinh(Where at) const { return in_double(*this, at, asinh_double); }
+Tensor Tensor::acosh(Where at) const { return in_double(*this, at, acosh_double); }
 Tensor Tensor::atanh(Where at) const {
   return in_double(*this, at, [](const Tensor& x) { return (2.0 * x / (1.0 - x)).log1p() * 0.5; });
 }
@@ -300,7 +339,7 @@ Tensor Tensor::relu(Where at) const {
   const Tensor x = detach(at);
   const Tensor value = mote::where(x <= 0, x.zeros_like(at), x);
   if (!is_float(dtype())) return value;
-  return with_own_gradient(value, {*this}, [](const Tensor& g, const Tensor& out) {
+  return with_element_gradient(value, {*this}, [](const Tensor& g, const Tensor& out) {
     return Tensors{mote::where(out <= 0, g.zeros_like(), g)};
   });
 }
@@ -310,7 +349,7 @@ Tensor Tensor::sigmoid(Where at) const {
   const Tensor x = as_float(*this, at), d = x.detach(at);
   const Tensor e = (-d.abs(at)).exp(at);
   const Tensor value = mote::where(d < 0.0, e, e.ones_like(at)) / (1.0 + e);
-  return with_own_gradient(
+  return with_element_gradient(
       value, {x}, [](const Tensor& g, const Tensor& s) { return Tensors{g * s * (1.0 - s)}; });
 }
 
@@ -333,8 +372,8 @@ Tensor Tensor::celu(double alpha, Where at) const {
 }
 Tensor Tensor::selu(Where at) const { return elu(1.6732632423543772, at) * 1.0507009873554805; }
 Tensor Tensor::softplus(double beta, Where at) const {
-  const Tensor x = as_float(*this, at) * beta;  // max(x, 0) + log(1 + e^-|x|)
-  return (x.relu(at) + (-x.abs(at)).exp(at).log1p(at)) / beta;
+  const Tensor x = as_float(*this, at);  // max(x, 0) + log(1 + e^-|beta x|) / beta
+  return x.relu(at) + (-(x * beta).abs(at)).exp(at).log1p(at) / beta;
 }
 Tensor Tensor::softsign(Where at) const { return *this / (1.0 + abs(at)); }
 Tensor Tensor::mish(Where at) const { return *this * softplus(1.0, at).tanh(at); }
@@ -347,28 +386,65 @@ Tensor Tensor::logsigmoid(Where at) const { return -((-*this).softplus(1.0, at))
 
 namespace {
 
-// Right for an infinite divisor; exact where the quotient is below 2^52.
-Tensor float_fmod(const Tensor& a, const Tensor& b) {
-  const Tensor plain = a - (a / b).trunc() * b;
-  return where(b.isinf() & a.isfinite(), a, plain);
+// a's leading bits, rounded away from zero: what is left of a has 27 bits and the other sign.
+Tensor leading_bits(const Tensor& a) {
+  const std::int64_t rest = (1 << 27) - 1;
+  return ((a.bitcast(DType::int64) + rest) & ~rest).bitcast(DType::float64);
 }
 
-Tensor float_remainder(const Tensor& a, const Tensor& b) {
-  const Tensor rest = float_fmod(a, b);
+// Long division: each step takes the multiples of |b| 2^k below what is left, exactly, since a
+// quotient of `bits` bits times a part of the divisor fits in 53. `bits` and `steps` cover every
+// quotient of narrower floats; in float64 those below 2^150.
+Tensor long_division(const Tensor& a, const Tensor& b, bool narrow) {
+  const int bits = narrow ? 29 : 25, steps = narrow ? 10 : 6;
+  Tensor size = b.abs(), left = a.abs();
+  const Tensor small = left < size;
+  const Tensor shrunk = where(size < 0x1p1000, 1.0, 0x1p-60);  // leading bits may not overflow
+  if (!narrow) {
+    size = size * shrunk;
+    left = left * shrunk;
+  }
+  const Tensor high = narrow ? size : leading_bits(size);
+  for (int k = steps - 1; k >= 0; --k) {
+    const double scale = std::ldexp(1.0, bits * k);
+    const Tensor c = size * scale, times = (left / c).trunc();
+    Tensor less = left - times * (high * scale);
+    if (!narrow) less = less - times * ((size - high) * scale);
+    less = where(less < 0.0, less + c, less);  // the quotient was rounded up
+    left = where(c <= left, less, left);
+  }
+  if (!narrow) left = left / shrunk;
+  const Tensor undefined = (b == 0.0) | !a.isfinite() | b.isnan();
+  return where(undefined, a.full_like(NAN), where(small, a, where(a < 0.0, -left, left)));
+}
+
+Tensor float_fmod(const Tensor& a, const Tensor& b, bool narrow) {
+  return with_element_gradient(long_division(a.detach(), b.detach(), narrow), {a, b},
+                               [a, b](const Tensor& g, const Tensor& rest) {
+                                 return Tensors{g, -(g * ((a - rest) / b).round())};
+                               });
+}
+
+Tensor float_remainder(const Tensor& a, const Tensor& b, bool narrow) {
+  const Tensor rest = float_fmod(a, b, narrow);
   const Tensor wrong = (rest != 0.0) & ((rest < 0.0) ^ (b < 0.0));
   return where(wrong, rest + b, rest);
 }
 
-Tensor float_floor_divide(const Tensor& a, const Tensor& b) {
-  const Tensor plain = (a / b).floor();
-  const Tensor minus = where((a != 0.0) & ((a < 0.0) ^ (b < 0.0)), -1.0, 0.0);
-  return where(b.isinf() & a.isfinite(), minus.cast(a.dtype()), plain);
+// By the remainder: a / b may round up to a whole number.
+Tensor float_floor_divide(const Tensor& a, const Tensor& b, bool narrow) {
+  const Tensor plain = (a / b).trunc();
+  const Tensor value = ((a - float_remainder(a, b, narrow)) / b).round();
+  const Tensor minus = where((a != 0.0) & ((a < 0.0) ^ (b < 0.0)), -1.0, 0.0).cast(a.dtype());
+  return where(b.isinf() & a.isfinite(), minus,
+               where((b == 0.0) | !plain.isfinite(), plain, value));
 }
 
+// f also learns whether its operands were narrower.
 template <class F>
 Tensor both_in_double(const Tensor& a, const Tensor& b, F f) {
-  if (a.dtype() == DType::float64) return f(a, b);
-  return f(a.cast(DType::float64), b.cast(DType::float64)).cast(a.dtype());
+  if (a.dtype() == DType::float64) return f(a, b, false);
+  return f(a.cast(DType::float64), b.cast(DType::float64), true).cast(a.dtype());
 }
 
 Tensor integer_pow(const Tensor& a, const Tensor& b) {
@@ -383,7 +459,7 @@ Tensor integer_pow(const Tensor& a, const Tensor& b) {
                result);
 }
 
-Tensor float_pow(const Tensor& a, const Tensor& b) {  // float64
+Tensor float_pow(const Tensor& a, const Tensor& b, bool) {  // float64
   const Tensor size = (b * a.abs().log()).exp();
   const Tensor whole = b.floor() == b, half = b * 0.5;
   const Tensor odd = whole & (half.floor() != half);
@@ -443,7 +519,7 @@ Tensor Tensor::pow(const Operand& exponent, Where at) const {
     if (n == 0.5) return a.sqrt(at);
   }
   const Tensor value = both_in_double(a.detach(at), b.detach(at), float_pow);
-  return with_own_gradient(value, {a, b}, [a, b](const Tensor& g, const Tensor& out) {
+  return with_element_gradient(value, {a, b}, [a, b](const Tensor& g, const Tensor& out) {
     const Tensor by_a = mote::where(b == 0.0, g.zeros_like(), g * b * a.pow(b - 1.0));
     const Tensor by_b = mote::where((a == 0.0) & (0.0 <= b), g.zeros_like(), g * out * a.log());
     return Tensors{by_a, by_b};

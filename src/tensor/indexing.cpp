@@ -253,10 +253,7 @@ Tensor indexed(const Tensor& base, const std::vector<Index>& given, Where at) {
 void write_part(Tensor& base, const std::vector<Index>& given, const Operand& value, Where at) {
   const PlaceScope place(at);
   const Lazy old = base.lazy();
-  if (old->requires_grad && old->src.empty() && grad_enabled()) {
-    fail<GradientError>("setitem", "a leaf that requires a gradient is written in place", at,
-                        "do it under NoGrad, or write to a copy");
-  }
+  expect_writable("setitem", old, at);
   const Plan plan = planned(base, given, at);
   const Tensor shape_like = indexed(base, given, at);  // for the shape that the value must have
   Tensor v = wrap(lazy_of(value, old->dtype, *old->device));
@@ -282,8 +279,7 @@ void write_part(Tensor& base, const std::vector<Index>& given, const Operand& va
     part.push_back(c.step.count.value());
   }
   if (!fancy) {
-    base.set_lazy(assign(old, v.reshape(part, at).lazy(), region));
-    return;
+    return write_over(base, old, assign(old, v.reshape(part, at).lazy(), region), at);
   }
   // Scatter into the part, flattened to (joined, rest), then the part back to its place.
   const Tensor x = taken(base, plan.axes, at);
@@ -320,7 +316,7 @@ void write_part(Tensor& base, const std::vector<Index>& given, const Operand& va
       wrap(scatter(target.lazy(), where_to.lazy(), rows.lazy(), 0, Op::store)).reshape(moved, at);
   std::vector<int> back(joined.size());
   for (std::size_t i = 0; i < joined.size(); ++i) back[idx(joined[i])] = static_cast<int>(i);
-  base.set_lazy(assign(old, done.permute(back, at).lazy(), region));
+  write_over(base, old, assign(old, done.permute(back, at).lazy(), region), at);
 }
 
 }  // namespace
@@ -490,7 +486,8 @@ Tensor Tensor::one_hot(std::int64_t classes, Where at) const {
   if (classes < 0)
     fail<ValueError>("one_hot", cat("the number of classes is ", classes), at, "give 0 or more");
   const Tensor place = arange(classes, {DType::int64, device(), false}, at);
-  return (unsqueeze(-1, at).cast(DType::int64, at) == place).cast(default_int(), at);
+  const Tensor raw = unsqueeze(-1, at).cast(DType::int64, at);
+  return (mote::where(raw < 0, raw + classes, raw, at) == place).cast(default_int(), at);
 }
 
 namespace {

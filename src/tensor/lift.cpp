@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/engine.h"
+#include "graph/gradient.h"
 
 namespace mote {
 namespace {
@@ -119,17 +120,36 @@ void expect_defined(std::string_view op, const Tensor& t, Where where) {
   fail<ValueError>(op, "the tensor is not defined", where, "give it a value first");
 }
 
+namespace {
+
+std::vector<Lazy> applied(const GradientRule& rule, const Lazy& g, const Lazy& value) {
+  std::vector<Lazy> out;
+  for (const Tensor& t : rule(wrap(g), wrap(value)))
+    out.push_back(t.is_defined() ? t.lazy() : nullptr);
+  return out;
+}
+
+std::vector<Lazy> lazies(const std::vector<Tensor>& tensors) {
+  std::vector<Lazy> out;
+  for (const Tensor& t : tensors) out.push_back(t.lazy());
+  return out;
+}
+
+}  // namespace
+
 Tensor with_own_gradient(const Tensor& value, const std::vector<Tensor>& inputs,
-                         std::function<std::vector<Tensor>(const Tensor&, const Tensor&)> rule) {
-  std::vector<Lazy> sources;
-  for (const Tensor& t : inputs) sources.push_back(t.lazy());
-  auto lazy_rule = [rule = std::move(rule)](const Lazy& g, const Lazy& v) {
-    std::vector<Lazy> out;
-    for (const Tensor& t : rule(wrap(g), wrap(v)))
-      out.push_back(t.is_defined() ? t.lazy() : nullptr);
-    return out;
-  };
-  return wrap(with_gradient(value.lazy(), std::move(sources), std::move(lazy_rule)));
+                         GradientRule rule) {
+  return wrap(with_gradient(
+      value.lazy(), lazies(inputs),
+      [rule = std::move(rule)](const Lazy& g, const Lazy& v) { return applied(rule, g, v); }));
+}
+
+Tensor with_element_gradient(const Tensor& value, const std::vector<Tensor>& inputs,
+                             GradientRule rule) {
+  return wrap(with_gradient(
+      value.lazy(), lazies(inputs), [rule = std::move(rule)](const Lazy& g, const Lazy& v) {
+        return where_taken(g, [&](const Lazy& h) { return applied(rule, h, v); });
+      }));
 }
 
 }  // namespace mote

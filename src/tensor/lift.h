@@ -48,7 +48,17 @@ Tensor as_float(const Tensor&, Where);  // integers and bools become default_flo
 void expect_defined(std::string_view op, const Tensor&, Where);
 
 // value with a gradient of its own; `rule` gets Tensors (gradient, value).
-Tensor with_own_gradient(const Tensor& value, const std::vector<Tensor>& inputs,
-                         std::function<std::vector<Tensor>(const Tensor&, const Tensor&)> rule);
+using GradientRule = std::function<std::vector<Tensor>(const Tensor&, const Tensor&)>;
+Tensor with_own_gradient(const Tensor& value, const std::vector<Tensor>& inputs, GradientRule rule);
+// The same for an elementwise op of inputs of one shape: a branch not taken adds exactly 0.
+Tensor with_element_gradient(const Tensor& value, const std::vector<Tensor>& inputs,
+                             GradientRule rule);
+
+// Is the node a leaf that gradients are asked for?
+bool is_leaf(const Lazy&);
+// A handle takes the value written in place of its old one; GradientError for a leaf while history
+// is recorded.
+void expect_writable(std::string_view op, const Lazy& old, Where);
+void write_over(const Tensor& handle, const Lazy& old, Lazy written, Where);
 
 }  // namespace mote

@@ -259,57 +259,65 @@ Tensor Tensor::conv_transpose(const Tensor& weight, const Tensor& bias, const Co
 
 namespace {
 
-struct PoolShape {
-  Tensor view;              // (.., o.., k..)
-  std::vector<int> window;  // the axes of k
+struct Pool {
+  std::vector<std::int64_t> kernel, stride, dilation;
+  Pairs padding;            // asked for
+  Pairs extra;              // after the padding, for the windows of ceil_mode that reach over it
+  std::vector<int> window;  // the axes of the kernel in the view of the windows
 };
 
-PoolShape pooled(std::string_view op, const Tensor& x, const std::vector<std::int64_t>& kernel,
-                 const PoolOptions& o, const Operand& fill, Where at) {
+Pool pool_of(std::string_view op, const Tensor& x, const std::vector<std::int64_t>& kernel,
+             const PoolOptions& o, Where at) {
   const std::size_t s = kernel.size();
   if (idx(x.ndim()) < s)
     fail<ShapeError>(op, cat("shape ", shape_text(x), " has fewer axes than the kernel"), at,
                      "pool over the last axes");
-  const auto stride = o.stride.empty() ? kernel : spread(op, "stride", o.stride, s, at);
-  const auto dilation = spread(op, "dilation", o.dilation, s, at);
-  Pairs padding = spread_padding(op, o.padding, s, at);
+  Pool p{kernel,
+         o.stride.empty() ? kernel : spread(op, "stride", o.stride, s, at),
+         spread(op, "dilation", o.dilation, s, at),
+         spread_padding(op, o.padding, s, at),
+         Pairs(s, {0, 0}),
+         {}};
   const Dims shape = x.shape();
-  if (o.ceil_mode) {
-    for (std::size_t i = 0; i < s; ++i) {
-      const std::int64_t n = shape[shape.size() - s + i], reach = dilation[i] * (kernel[i] - 1) + 1;
-      const std::int64_t all = n + padding[i].first + padding[i].second;
-      std::int64_t count = (all - reach + stride[i] - 1) / stride[i] + 1;
-      if ((count - 1) * stride[i] >= n + padding[i].first) --count;  // a window must begin inside
-      padding[i].second += std::max<std::int64_t>((count - 1) * stride[i] + reach - all, 0);
-    }
+  for (std::size_t i = 0; i < s; ++i) {
+    p.window.push_back(x.ndim() + static_cast<int>(i));
+    if (!o.ceil_mode) continue;
+    const std::int64_t n = shape[shape.size() - s + i], before = p.padding[i].first;
+    const std::int64_t reach = p.dilation[i] * (kernel[i] - 1) + 1,
+                       all = n + before + p.padding[i].second;
+    std::int64_t count = (all - reach + p.stride[i] - 1) / p.stride[i] + 1;
+    if ((count - 1) * p.stride[i] >= n + before) --count;  // a window must begin inside
+    p.extra[i].second = std::max<std::int64_t>((count - 1) * p.stride[i] + reach - all, 0);
   }
-  PoolShape out{windowed(op, pad_last(x, padding, fill, at), kernel, stride, dilation, at), {}};
-  for (std::size_t i = 0; i < s; ++i)
-    out.window.push_back(out.view.ndim() - static_cast<int>(s) + static_cast<int>(i));
-  return out;
+  return p;
+}
+
+// (.., o.., k..): x padded by `fill`, then by `beyond`.
+Tensor pooled(std::string_view op, const Tensor& x, const Pool& p, const Operand& fill,
+              const Operand& beyond, Where at) {
+  const Tensor padded = pad_last(pad_last(x, p.padding, fill, at), p.extra, beyond, at);
+  return windowed(op, padded, p.kernel, p.stride, p.dilation, at);
 }
 
 }  // namespace
 
 Tensor Tensor::max_pool(std::vector<std::int64_t> kernel, const PoolOptions& o, Where at) const {
-  const PoolShape p = is_float(dtype()) ? pooled("max_pool", *this, kernel, o, -INFINITY, at)
-                                        : pooled("max_pool", *this, kernel, o,
-                                                 identity_of(Op::max, dtype()).as_int(), at);
-  return p.view.max(p.window, false, at);
+  const Pool p = pool_of("max_pool", *this, kernel, o, at);
+  if (is_float(dtype()))
+    return pooled("max_pool", *this, p, -INFINITY, -INFINITY, at).max(p.window, false, at);
+  const std::int64_t least = identity_of(Op::max, dtype()).as_int();
+  return pooled("max_pool", *this, p, least, least, at).max(p.window, false, at);
 }
 
+// The sum of a window over the elements that count: with the padding that was asked for, but not
+// with what ceil_mode adds.
 Tensor Tensor::avg_pool(std::vector<std::int64_t> kernel, const PoolOptions& o, Where at) const {
   const Tensor x = as_float(*this, at);
-  const PoolShape p = pooled("avg_pool", x, kernel, o, 0, at);
-  if (o.count_include_pad && !o.ceil_mode) return p.view.mean(p.window, false, at);
-  Tensor ones = x.ones_like(at);
-  PoolOptions counted = o;
-  if (o.count_include_pad) {  // the padding asked for counts, what ceil_mode adds does not
-    ones = pad_last(ones, spread_padding("avg_pool", o.padding, kernel.size(), at), 1, at);
-    counted.padding = {0};
-  }
-  const PoolShape c = pooled("avg_pool", ones, kernel, counted, 0, at);
-  return p.view.sum(p.window, false, {}, at) / c.view.sum(c.window, false, {}, at);
+  const Pool p = pool_of("avg_pool", x, kernel, o, at);
+  const Tensor view = pooled("avg_pool", x, p, 0, 0, at);
+  if (o.count_include_pad && !o.ceil_mode) return view.mean(p.window, false, at);
+  const Tensor counted = pooled("avg_pool", x.ones_like(at), p, o.count_include_pad ? 1 : 0, 0, at);
+  return view.sum(p.window, false, {}, at) / counted.sum(p.window, false, {}, at);
 }
 
 Tensor Tensor::scaled_dot_product_attention(const Tensor& key, const Tensor& value,

@@ -58,6 +58,7 @@ Tensor extreme(std::string_view name, Op op, const Tensor& x, const AxisList& li
                Where at) {
   expect_defined(name, x, at);
   expect_elements(name, x, checked_axes(name, list, x, at), at);
+  if (x.dtype() == DType::boolean) op = op == Op::max ? Op::or_ : Op::and_;
   return reduced(name, op, x, list, keepdim, at);
 }
 
@@ -85,6 +86,12 @@ Tensor scanned(std::string_view name, Op op, const Tensor& x, int axis, Where at
   const int a = checked_axis(name, axis, x.ndim(), x, at);
   const PlaceScope place(at);
   return wrap(scan_lazy(op, x.lazy(), a));
+}
+
+// In which the greatest and the least are found: what has no code of its own is exact in a wider one.
+DType scan_dtype(DType t) {
+  if (t == DType::boolean) return DType::uint8;
+  return is_float(t) ? accumulator_dtype(t) : t;
 }
 
 Tensor shifted_by_max(const Tensor& x, int axis, Where at) {
@@ -191,21 +198,25 @@ Tensor Tensor::cumprod(int axis, Where at) const {
   return scanned("cumprod", Op::mul, cast(accumulator_dtype(to), at), axis, at).cast(to, at);
 }
 Tensor Tensor::cummax(int axis, Where at) const {
-  return scanned("cummax", Op::max, *this, axis, at);
+  return scanned("cummax", Op::max, cast(scan_dtype(dtype()), at), axis, at).cast(dtype(), at);
 }
 Tensor Tensor::cummin(int axis, Where at) const {
-  return scanned("cummin", Op::min, *this, axis, at);
+  return scanned("cummin", Op::min, cast(scan_dtype(dtype()), at), axis, at).cast(dtype(), at);
 }
 
-// Relative to the greatest element of all: exact where the running maxima are near it.
+// By doubling: after step k each element holds the sum of the 2^k that end at it.
 Tensor Tensor::logcumsumexp(int axis, Where at) const {
   const Tensor x = as_float(*this, at);
-  if (x.ndim() == 0 || x.numel() == 0) return x;
-  const Tensor top = x.max(axis, true, at).detach(at);
-  const Tensor base = mote::where(top.isinf(at), top.zeros_like(at), top);
-  return ((x - base).cast(DType::float64, at).exp(at).cumsum(axis, at).log(at))
-             .cast(x.dtype(), at) +
-         base;
+  if (x.ndim() == 0) return x;
+  const int a = checked_axis("logcumsumexp", axis, x.ndim(), x, at);
+  const std::int64_t n = x.size(a);
+  Tensor sums = x.cast(accumulator_dtype(x.dtype()), at);
+  for (std::int64_t step = 1; step < n; step *= 2) {
+    std::vector<std::pair<std::int64_t, std::int64_t>> later(idx(x.ndim()), {0, 0});
+    later[idx(a)] = {step, -step};
+    sums = sums.logaddexp(sums.pad(later, -INFINITY, at), at);
+  }
+  return sums.cast(x.dtype(), at);
 }
 
 }  // namespace mote

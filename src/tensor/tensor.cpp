@@ -306,18 +306,36 @@ std::int64_t Tensor::item_int(Where where) const {
 
 // ---- writing in place
 
+bool is_leaf(const Lazy& n) {
+  return n->requires_grad &&
+         (n->src.empty() || (n->own_gradient && n->own_gradient->inputs.empty()));
+}
+
+void expect_writable(std::string_view op, const Lazy& old, Where where) {
+  if (!is_leaf(old) || !grad_enabled()) return;
+  fail<GradientError>(op,
+                      cat("a leaf that requires a gradient is written in place",
+                          old->name.empty() ? "" : ": '" + old->name + "'"),
+                      where, "do it under NoGrad, or write to a copy");
+}
+
+void write_over(const Tensor& handle, const Lazy& old, Lazy written, Where where) {
+  if (is_leaf(old)) {
+    written->requires_grad = true;
+    written->own_gradient = std::make_shared<OwnGradient>();
+  }
+  if (old->requires_grad) old->overwritten = where.line ? where : Where{"?", 1};
+  written->name = old->name;
+  Tensor shared = handle;
+  shared.set_lazy(std::move(written));
+  pending_writes().push_back(Operand(handle, where).state());
+}
+
 Tensor& Tensor::assign(const Operand& value, Where where) {
   expect_defined("assign", *this, where);
   const PlaceScope place(where);
   const Lazy old = lazy();
-  const bool leaf = old->requires_grad &&
-                    (old->src.empty() || (old->own_gradient && old->own_gradient->inputs.empty()));
-  if (leaf && grad_enabled()) {
-    fail<GradientError>("assign",
-                        cat("a leaf that requires a gradient is written in place",
-                            old->name.empty() ? "" : ": '" + old->name + "'"),
-                        where, "do it under NoGrad, or write to a copy");
-  }
+  expect_writable("assign", old, where);
   Lazy v = lazy_of(value, old->dtype, *old->device);
   if (v->device != old->device)
     fail<DeviceError>(
@@ -334,15 +352,7 @@ Tensor& Tensor::assign(const Operand& value, Where where) {
         "assign", cat("the value does not broadcast to the tensor's shape ", to_text(old->shape)),
         where, "assign keeps the shape");
   }
-  Lazy written = mote::assign(old, v);
-  if (leaf) {
-    written->requires_grad = true;
-    written->own_gradient = std::make_shared<OwnGradient>();
-  }
-  if (old->requires_grad) old->overwritten = where.line ? where : Where{"?", 1};
-  written->name = old->name;
-  set_lazy(std::move(written));
-  pending_writes().push_back(state_);
+  write_over(*this, old, mote::assign(old, v), where);
   return *this;
 }
 

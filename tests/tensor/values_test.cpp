@@ -1,0 +1,138 @@
+// A view is a value, a Tensor is a handle, writing a part goes through the base.
+#include <gtest/gtest.h>
+
+#include "mote/mote.h"
+#include "tensor/devices.h"
+
+namespace mote::testing {
+namespace {
+
+using Floats = std::vector<float>;
+const Slice all;
+
+class Values : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override { set_default_device(GetParam()); }
+};
+INSTANTIATE_TEST_SUITE_P(Devices, Values, ::testing::ValuesIn(computing_devices),
+                         [](const auto& chosen) { return std::string(chosen.param); });
+
+Floats of(const Tensor& t) { return t.to_vector<float>(); }
+
+TEST_P(Values, ACopyOfAHandleSeesWrites) {
+  Tensor a({1.f, 2.f}), b = a;
+  a += 10;
+  b(0) = 5;
+  EXPECT_EQ(of(a), (Floats{5, 12}));
+  EXPECT_EQ(of(b), of(a));
+  EXPECT_TRUE(a.same(b));
+}
+
+TEST_P(Values, AViewIsAValue) {
+  for (bool realized : {false, true}) {
+    Tensor a{{1.f, 2.f}, {3.f, 4.f}};
+    Tensor row = a(0), turned = a.t(), sum = a.sum();
+    if (realized) realize({row, turned, sum});
+    a(0) = 9;
+    row += 100;
+    EXPECT_EQ(of(row), (Floats{101, 102}));
+    EXPECT_EQ(of(turned), (Floats{1, 3, 2, 4}));
+    EXPECT_EQ(of(sum), (Floats{10}));
+    EXPECT_EQ(of(a), (Floats{9, 9, 3, 4}));
+  }
+}
+
+TEST_P(Values, AResultKeepsTheValueOfBefore) {
+  Tensor x({0.5f, 2.f, 8.f});
+  const Tensor y = x * 2.0;
+  x *= 3;
+  x.realize();
+  EXPECT_EQ(of(y), (Floats{1, 4, 16}));
+  EXPECT_EQ(of(x), (Floats{1.5, 6, 24}));
+}
+
+// Two handles of one value, each written: realized together they may not share bytes.
+TEST_P(Values, TwoWritesToOneValueAreTwoValues) {
+  const Tensor x({1.f, 2.f, 3.f});
+  const Tensor y = x.detach(), z = x.detach();
+  y(0) = 10;
+  z(1) = 20;
+  realize({y, z});
+  EXPECT_EQ(of(x), (Floats{1, 2, 3}));
+  EXPECT_EQ(of(y), (Floats{10, 2, 3}));
+  EXPECT_EQ(of(z), (Floats{1, 20, 3}));
+}
+
+TEST_P(Values, ScattersOfOneTarget) {
+  const Tensor t = Tensor::zeros({3, 4}).contiguous().realize(), index({{0, 1}, {2, 3}});
+  const Tensor ones = t.scatter(1, index, 1), twos = t.scatter(1, index, 2);
+  realize({ones, twos});
+  EXPECT_EQ(of(ones.sum()), (Floats{4}));
+  EXPECT_EQ(of(twos.sum()), (Floats{8}));
+  EXPECT_EQ(of(t.sum()), (Floats{0}));
+}
+
+TEST_P(Values, AnOverlappingSourceIsReadFirst) {
+  const Tensor a = Tensor::arange(6.0).realize();
+  a(Slice(1, {})) = a(Slice({}, -1));
+  EXPECT_EQ(of(a), (Floats{0, 0, 1, 2, 3, 4}));
+  a(Slice({}, {}, -1)) = a;
+  EXPECT_EQ(of(a), (Floats{4, 3, 2, 1, 0, 0}));
+  a(all) += a.flip({0});
+  EXPECT_EQ(of(a), (Floats{4, 3, 3, 3, 3, 4}));
+}
+
+TEST_P(Values, ChainsOfWrites) {
+  const Tensor a = Tensor::zeros({4}).contiguous().realize();
+  std::vector<Tensor> seen;
+  for (int i = 0; i < 4; ++i) {
+    a(i) = i + 1;
+    seen.push_back(a.sum());
+  }
+  realize(seen);
+  for (int i = 0; i < 4; ++i)
+    EXPECT_EQ(seen[static_cast<std::size_t>(i)].item<int>(), (i + 1) * (i + 2) / 2);
+  EXPECT_EQ(of(a), (Floats{1, 2, 3, 4}));
+}
+
+TEST_P(Values, AssignKeepsShapeAndDtype) {
+  Tensor a = Tensor::zeros({2, 3}, {.dtype = DType::int16}).contiguous();
+  a.assign(Tensor({1.9f, -2.9f, 3.f}));
+  EXPECT_EQ(a.dtype(), DType::int16);
+  EXPECT_EQ(of(a), (Floats{1, -2, 3, 1, -2, 3}));
+  a.assign(7);
+  EXPECT_EQ(of(a), (Floats{7, 7, 7, 7, 7, 7}));
+}
+
+TEST_P(Values, BlobsAreShared) {
+  float data[] = {1, 2, 3};
+  const Tensor a = Tensor::from_blob(data, {3}, DType::float32);
+  EXPECT_EQ(of(a + 1), (Floats{2, 3, 4}));
+  data[1] = 20;
+  EXPECT_EQ(of(a * 1.0), (Floats{1, 20, 3}));
+}
+
+TEST_P(Values, BytesAreThoseOfTheValue) {
+  const Tensor m = Tensor::arange(6, {.dtype = DType::int16}).reshape({2, 3});
+  const auto bytes = m.t().to_bytes();
+  const std::vector<int> want{0, 0, 3, 0, 1, 0, 4, 0, 2, 0, 5, 0};
+  ASSERT_EQ(bytes.size(), want.size());
+  for (std::size_t i = 0; i < want.size(); ++i) EXPECT_EQ(std::to_integer<int>(bytes[i]), want[i]);
+}
+
+// A handle moves between devices as a value.
+TEST(Copies, BetweenDevices) {
+  for (const char* from : computing_devices) {
+    for (const char* to : computing_devices) {
+      set_default_device(from);
+      const Tensor x = Tensor({1.f, 2.f, 3.f}) * 2;
+      const Tensor there = x.to(to) + 1;
+      EXPECT_EQ(there.device(), to);
+      EXPECT_EQ(of(there), (Floats{3, 5, 7})) << from << " to " << to;
+      EXPECT_EQ(of(there.to(from) * x), (Floats{6, 20, 42}));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mote::testing
