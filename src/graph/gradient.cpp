@@ -356,18 +356,38 @@ std::vector<Lazy> differentiable(std::span<const Lazy> outputs) {
   return order;
 }
 
-// A value that was overwritten in place since cannot be computed with any more.
-void refuse_overwritten(const std::vector<Lazy>& results) {
-  std::vector<Lazy> made;
-  for (const Lazy& r : results)
-    if (r) made.push_back(r);
-  for (const Lazy& n : topological(made)) {
-    if (n->overwritten.line == 0) continue;
-    throw GradientError(
-        cat("backward: it needs the value of ", n->name.empty() ? "a tensor" : "'" + n->name + "'",
-            " of shape ", to_text(n->shape), " that was overwritten in place at ",
-            n->overwritten.text(), "; backward was called at ", current_place().text(),
-            "; call backward before writing, or write to a copy"));
+// The nodes of the graph below the outputs whose values rules may read.
+std::unordered_set<const LazyBuffer*> forward_values(const std::vector<Lazy>& differentiable) {
+  std::unordered_set<const LazyBuffer*> out;
+  for (const Lazy& n : differentiable) {
+    out.insert(n.get());
+    for (const Lazy& s : n->src) out.insert(s->is_view() ? s->base.get() : s.get());
+    for (const Lazy& s : sources_of(n)) out.insert(s->is_view() ? s->base.get() : s.get());
+  }
+  return out;
+}
+
+[[noreturn]] void throw_overwritten(const LazyBuffer& n) {
+  throw GradientError(cat("backward: it needs the value of ",
+                          n.name.empty() ? "a tensor" : "'" + n.name + "'", " of shape ",
+                          to_text(n.shape), " that was overwritten in place at ",
+                          n.overwritten.text(), "; backward was called at ", current_place().text(),
+                          "; call backward before writing, or write to a copy"));
+}
+
+// A value that the gradients read and that was overwritten in place since is refused. What a value
+// of the forward pass was computed from does not matter: it was computed before the write.
+void refuse_overwritten(const std::vector<Lazy>& results,
+                        const std::unordered_set<const LazyBuffer*>& forward) {
+  std::unordered_set<const LazyBuffer*> seen;
+  std::vector<Lazy> stack = results;
+  while (!stack.empty()) {
+    const Lazy n = std::move(stack.back());
+    stack.pop_back();
+    if (!n || !seen.insert(n.get()).second) continue;
+    if (n->overwritten.line) throw_overwritten(*n);
+    const bool read_as_it_is = n->is_realized() || forward.contains(n.get());
+    if (!read_as_it_is || n->is_view()) stack.insert(stack.end(), n->src.begin(), n->src.end());
   }
 }
 
@@ -403,7 +423,7 @@ std::vector<Lazy> gradient(std::span<const Lazy> outputs, std::span<const Lazy> 
   }
   std::vector<Lazy> out;
   for (const Lazy& x : inputs) out.push_back(of.contains(x.get()) ? of[x.get()] : nullptr);
-  refuse_overwritten(out);
+  refuse_overwritten(out, forward_values(order));
   return out;
 }
 
