@@ -15,8 +15,9 @@ Tensor with_bytes(Dims shape, DType dtype, const std::function<double(std::int64
     for (std::int64_t i = 0; i < n; ++i) values.push_back(value(i));
     return Tensor(values, std::move(shape), {.dtype = dtype});
   }
-  return Tensor(from_buffer(Buffer::make(device, n * size_of(dtype)),
-                            Shape(shape.begin(), shape.end()), dtype));
+  const auto buffer = Buffer::make(device, n * size_of(dtype));
+  buffer->data();  // counted as used from now on
+  return Tensor(from_buffer(buffer, Shape(shape.begin(), shape.end()), dtype));
 }
 
 }  // namespace
