@@ -110,8 +110,7 @@ class Grouper {
     const GroupInput& in = inputs_[i];
     std::set<std::size_t> before;
     for (std::size_t j : in.after) before.insert(group_of_[j]);
-    const std::size_t first = groups_.size() > 24 ? groups_.size() - 24 : 0;
-    for (std::size_t g = groups_.size(); options_.horizontal && g-- > first;) {
+    for (std::size_t g = groups_.size(); options_.horizontal && g-- > first_open();) {
       if (joins(g, in, before)) {
         group_of_.push_back(g);
         return;
@@ -126,6 +125,22 @@ class Grouper {
     fresh.made_by.push_back(in.made_by);
     group_of_.push_back(groups_.size());
     groups_.push_back(std::move(fresh));
+    settle();
+  }
+
+  // Inputs join one of the newest groups; the older ones stay as they are.
+  std::size_t first_open() const { return groups_.size() > 24 ? groups_.size() - 24 : 0; }
+
+  // A group is settled once it and all that must come before it stay as they are: no walk that
+  // looks for an open group passes through it.
+  void settle() {
+    settled_.resize(groups_.size(), 0);
+    for (; aged_ < first_open(); ++aged_) unsettled_.push_back(aged_);
+    std::erase_if(unsettled_, [&](std::size_t g) {
+      settled_[g] =
+          std::ranges::all_of(groups_[g].before, [&](std::size_t b) { return settled_[b]; });
+      return settled_[g];
+    });
   }
 
   bool joins(std::size_t g, const GroupInput& in, const std::set<std::size_t>& before) {
@@ -150,7 +165,7 @@ class Grouper {
     return true;
   }
 
-  // Does group `to` need group `from`, directly or not?
+  // Does group `to` need the open group `from`, directly or not?
   bool reaches(std::size_t from, std::size_t to) const {
     std::vector<std::size_t> stack{to};
     std::set<std::size_t> seen;
@@ -159,7 +174,7 @@ class Grouper {
       stack.pop_back();
       if (g == from) return true;
       for (std::size_t b : groups_[g].before)
-        if (seen.insert(b).second) stack.push_back(b);
+        if (!settled_[b] && seen.insert(b).second) stack.push_back(b);
     }
     return false;
   }
@@ -216,7 +231,10 @@ class Grouper {
   std::span<const GroupInput> inputs_;
   const ScheduleOptions& options_;
   std::vector<Group> groups_;
-  std::vector<std::size_t> group_of_;  // by input
+  std::vector<std::size_t> group_of_;   // by input
+  std::vector<char> settled_;           // by group
+  std::vector<std::size_t> unsettled_;  // groups that are not open and not settled
+  std::size_t aged_ = 0;                // groups before it are not open
 };
 
 }  // namespace

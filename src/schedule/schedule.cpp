@@ -140,16 +140,31 @@ class Scheduler {
     return false;
   }
 
+  // Is all that an assign in place writes in a temporary already?
+  static bool is_forced(const LazyBuffer& n) {
+    const bool direct = std::get<Region>(n.arg).empty() || writes_region(n);
+    return direct && n.src[1]->op == Op::contiguous && !n.src[1]->is_realized();
+  }
+
   // The value goes to a temporary before it is written in place.
   bool force(std::size_t k) {
     const Lazy n = placement_.kernels[k].root;
-    Lazy& value = n->src[1];
-    if (value->op == Op::contiguous && !value->is_realized())
+    if (is_forced(*n))
       throw InternalError(
           cat("schedule: an in-place write cannot be ordered; made at ", n->made.text()));
     const Where none{};
     const PlaceScope place(none);
-    value = make_lazy(Op::contiguous, {value}, value->shape, value->dtype, value->device);
+    Lazy value = n->src[1];
+    if (Region& region = std::get<Region>(n->arg); !region.empty() && !writes_region(*n)) {
+      // An assign of a part upon another assign writes all of its target: the old bytes are read
+      // for the rest of it as well.
+      value = make_lazy(Op::assign, n->src, n->shape, n->dtype, n->device, std::move(region));
+      value->requires_grad = n->requires_grad;
+      region.clear();
+    }
+    const bool differentiable = value->requires_grad;
+    n->src[1] = make_lazy(Op::contiguous, {value}, value->shape, value->dtype, value->device);
+    n->src[1]->requires_grad = differentiable;  // whether or not history is recorded here
     kept_.clear();
     published_.clear();
     return false;
@@ -198,7 +213,7 @@ class Scheduler {
     }
     if (order_.size() == n) return {};
     for (std::size_t k = 0; k < n; ++k)
-      if (before[k] && is_in_place(k) && root(k)->src[1]->op != Op::contiguous) return k;
+      if (before[k] && is_in_place(k) && !is_forced(*root(k))) return k;
     throw InternalError("schedule: the kernels depend on each other in a circle");
   }
 
