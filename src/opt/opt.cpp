@@ -251,7 +251,8 @@ Expr lonely_sum(const Nest& nest, const Target& target) {
     const auto is_loop = [&](int id) {
       return std::ranges::any_of(nest.loops, [&](const Expr& l) { return l->arg == id; });
     };
-    if (extent(e->src[1]) > 1 && std::ranges::all_of(e->free.ids(), is_loop)) found = e;
+    if (extent(e->src[1]) > 1 && e->src[0]->free.has(static_cast<int>(e->src[1]->arg)) &&
+        std::ranges::all_of(e->free.ids(), is_loop)) found = e;
   }
   return found;
 }

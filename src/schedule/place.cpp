@@ -108,6 +108,7 @@ class Placer {
                            std::max<double>(1, static_cast<double>(n->elements()));
       cost = is_gather(n) ? 4 : (cost + flop) * times;
     }
+    note_sums(n);
     if (nodes > most_nodes || leaves > most_leaves) {
       // What it is made of is stored, not itself: a product over broadcasts is larger than both sides.
       nodes = 1;
@@ -123,6 +124,22 @@ class Placer {
     nodes_[n.get()] = nodes;
     leaves_[n.get()] = leaves;
     v.cost = cost;
+  }
+
+  // A sum of floats that is computed twice may be rounded in two ways. Where equality counts (the
+  // gradient of a maximum, argmax) what is compared is stored when there is such a sum in it.
+  void note_sums(const Lazy& n) {
+    bool sums = n->op == Op::reduce && is_float(n->dtype) && !is_gather(n) &&
+                (n->reduce_op == Op::add || n->reduce_op == Op::mul);
+    const bool compares = n->op == Op::eq && base_of(n->src[0])->op != Op::constant &&
+                          base_of(n->src[1])->op != Op::constant;
+    for (const Lazy& s : n->src) {
+      const Lazy& b = base_of(s);
+      const bool holds = holds_sum_.contains(b.get()) && !must_store(b);
+      if (holds && compares) too_large_.insert(b.get());
+      sums |= holds && n->op != Op::eq;
+    }
+    if (sums) holds_sum_.insert(n.get());
   }
 
   bool must_store(const Lazy& n) const {
@@ -142,10 +159,6 @@ class Placer {
     const bool one_kernel =
         std::ranges::all_of(v.uses, [&](const Use& u) { return u.kernel == v.uses[0].kernel; });
     if (one_kernel && evaluations <= 1.3 * n_elements) return inline_it(v);
-    // A sum of floats depends on its order: two kernels must not see two values.
-    const bool rounds = n->op == Op::reduce && is_float(n->dtype) &&
-                        (n->reduce_op == Op::add || n->reduce_op == Op::mul) && !is_gather(n);
-    if (!one_kernel && rounds) return store(v);
     const double stored = n_elements * v.cost +
                           options_.byte_cost * size_of(n->dtype) * n_elements + 1.5 * accesses(v) +
                           options_.launch_cost;
@@ -369,7 +382,7 @@ class Placer {
 
   const ScheduleOptions& options_;
   const std::unordered_set<const LazyBuffer*>& forced_;
-  std::unordered_set<const LazyBuffer*> roots_, too_large_;
+  std::unordered_set<const LazyBuffer*> roots_, too_large_, holds_sum_;
   std::unordered_set<const Buffer*> overwritten_;  // by an in-place write of this schedule
   std::unordered_map<const LazyBuffer*, int> nodes_, leaves_, readers_;
   Extents extents_;

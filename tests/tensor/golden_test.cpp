@@ -71,7 +71,6 @@ std::string difference(const std::vector<std::byte>& got, const Array& want, Bou
 }
 
 constexpr const char* huge_angles = "sin(3e38) is infinite: its reduction is right to 2^30 pi / 2";
-constexpr const char* two_indices = "verify does not prove the access of x(i, all, j) in bounds";
 
 // What is known to be wrong, and must be taken from here when it is mended.
 struct Fault {
@@ -88,8 +87,6 @@ const Fault faults[] = {
     {"sin/huge-float64", huge_angles, false},
     {"cos/huge-float64", huge_angles, false},
     {"tan/huge-float64", huge_angles, false},
-    {"fancy/float32", two_indices, false},
-    {"fancy/int64", two_indices, false},
 };
 
 bool is_faulty(std::string_view device, const std::string& name) {
