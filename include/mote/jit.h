@@ -44,7 +44,7 @@ using jit_result = std::invoke_result_t<F, A...>;
 template <class F>
 class Jit {
  public:
-  explicit Jit(F f) : f_(std::make_shared<F>(std::move(f))) {}
+  Jit(F f, Where where) : f_(std::make_shared<F>(std::move(f))), where_(where) {}
 
   template <class... T>
   auto operator()(const T&... inputs) {
@@ -75,17 +75,18 @@ class Jit {
         else return g(in);
       });
     }
-    std::vector<Tensor> out = function_->call(inputs, Where{});
+    std::vector<Tensor> out = function_->call(inputs, where_);
     if constexpr (std::is_same_v<Result, Tensor>) return out[0];
     else return out;
   }
   std::shared_ptr<F> f_;
+  Where where_;  // of the call of jit, for messages
   std::shared_ptr<JitFunction> function_;
 };
 
 template <class F>
-Jit<F> jit(F f) {
-  return Jit<F>(std::move(f));
+Jit<F> jit(F f, Where where = Where::here()) {
+  return Jit<F>(std::move(f), where);
 }
 
 }  // namespace mote

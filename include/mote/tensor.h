@@ -225,8 +225,11 @@ class Tensor {
   Tensor& operator/=(const Operand&);
 
   // ---- indexing as NumPy: integers, Slice, newaxis, ellipsis, index tensors, bool masks
-  template <class... I>
-  Part operator()(const I&... indices) const;
+  Part operator()(const Index&) const;
+  Part operator()(const Index&, const Index&) const;
+  Part operator()(const Index&, const Index&, const Index&) const;
+  Part operator()(const Index&, const Index&, const Index&, const Index&) const;
+  Part operator()(const Index&, const Index&, const Index&, const Index&, const Index&) const;
   Part at(std::vector<Index> indices, Where = Where::here()) const;
   Tensor gather(int axis, const Tensor& index, Where = Where::here()) const;
   Tensor scatter(int axis, const Tensor& index, const Operand& source, Where = Where::here()) const;
@@ -269,7 +272,7 @@ class Tensor {
 
   // ---- dtype and device
   Tensor cast(DType, Where = Where::here()) const;
-  Tensor bitcast(DType, Where = Where::here()) const;  // sizes equal, or the last axis scales
+  Tensor bitcast(DType, Where = Where::here()) const;  // sizes must be equal
   Tensor to(std::string_view device, Where = Where::here()) const;
   Tensor to_float(Where where = Where::here()) const { return cast(DType::float32, where); }
 
@@ -454,11 +457,18 @@ class Part : public Tensor {
   Where where_;
 };
 
-template <class... I>
-Part Tensor::operator()(const I&... indices) const {
-  std::vector<Index> all{Index(indices)...};
-  const Where where = all.empty() ? Where{} : all[0].where;
-  return Part(*this, std::move(all), where);
+inline Part Tensor::operator()(const Index& a) const { return at({a}, a.where); }
+inline Part Tensor::operator()(const Index& a, const Index& b) const { return at({a, b}, a.where); }
+inline Part Tensor::operator()(const Index& a, const Index& b, const Index& c) const {
+  return at({a, b, c}, a.where);
+}
+inline Part Tensor::operator()(const Index& a, const Index& b, const Index& c,
+                               const Index& d) const {
+  return at({a, b, c, d}, a.where);
+}
+inline Part Tensor::operator()(const Index& a, const Index& b, const Index& c, const Index& d,
+                               const Index& e) const {
+  return at({a, b, c, d, e}, a.where);
 }
 
 // ---- operators; a number takes the tensor's dtype. `/` on integers gives float32.
@@ -467,9 +477,9 @@ Tensor operator-(const Operand&, const Operand&);
 Tensor operator*(const Operand&, const Operand&);
 Tensor operator/(const Operand&, const Operand&);
 Tensor operator%(const Operand&, const Operand&);  // remainder: sign of the divisor
-Tensor operator-(const Tensor&);
-Tensor operator~(const Tensor&);  // bitwise_not
-Tensor operator!(const Tensor&);  // logical_not
+Tensor operator-(const Operand&);
+Tensor operator~(const Operand&);  // bitwise_not
+Tensor operator!(const Operand&);  // logical_not
 Tensor operator&(const Operand&, const Operand&);
 Tensor operator|(const Operand&, const Operand&);
 Tensor operator^(const Operand&, const Operand&);

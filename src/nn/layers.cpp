@@ -137,6 +137,12 @@ BatchNorm::BatchNorm(std::int64_t channels, double e, double m, bool affine, Whe
 }
 
 Tensor BatchNorm::forward(const Tensor& x) const {
+  const std::int64_t channels = running_mean.numel();
+  check(x.ndim() >= 2 && x.size(1) == channels,
+        "batchnorm: the layer has " + std::to_string(channels) + " channels, axis 1 of the input " +
+            (x.ndim() < 2 ? "does not exist" : "has " + std::to_string(x.size(1))) +
+            "; give (N, channels, ..)",
+        Where{});
   std::vector<int> axes{0};
   Dims line(static_cast<std::size_t>(x.ndim()), 1);
   line[1] = x.size(1);

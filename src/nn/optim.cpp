@@ -52,6 +52,8 @@ void Optimizer::step(Where where) {
 
 SGD::SGD(std::vector<Tensor> p, double lr) : SGD(std::move(p), Options{.lr = lr}) {}
 SGD::SGD(std::vector<Tensor> p, Options o) : Optimizer(std::move(p), o.lr), options_(o) {
+  if (o.nesterov && (o.momentum <= 0 || o.dampening != 0))
+    throw ValueError("SGD: nesterov takes a momentum and no dampening; set momentum above 0");
   if (o.momentum != 0) momentum_ = zeros_like_parameters();
   if (o.momentum != 0 && o.dampening != 0)
     for (std::size_t i = 0; i < parameters_.size(); ++i)
@@ -117,6 +119,9 @@ Adam::Adam(std::vector<Tensor> p, double lr) : Adam(std::move(p), Options{.lr = 
 Adam::Adam(std::vector<Tensor> p, Options o) : Adam(std::move(p), o, false) {}
 Adam::Adam(std::vector<Tensor> p, Options o, bool decoupled)
     : Optimizer(std::move(p), o.lr), options_(o), decoupled_(decoupled) {
+  for (double beta : {o.beta1, o.beta2})
+    if (!(beta >= 0 && beta < 1))
+      throw ValueError("Adam: beta " + std::to_string(beta) + " is not in 0..1; give less than 1");
   mean_ = zeros_like_parameters();
   square_ = zeros_like_parameters();
   const std::string device = parameters_[0].device();

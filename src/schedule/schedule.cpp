@@ -98,10 +98,21 @@ class Scheduler {
         buffers_[n] = target->buffer;
         if (survive_.contains(target.get())) keep_old(target);
       } else {
-        buffers_[n] = Buffer::make(*n->device, n->elements() * size_of(n->dtype), n->name);
+        buffers_[n] = Buffer::make(*n->device, bytes_of(*n), n->name);
       }
       if (wanted_.contains(n) || survive_.contains(n)) published_.insert(n);
     }
+  }
+
+  static std::int64_t bytes_of(const LazyBuffer& n) {
+    std::int64_t bytes = size_of(n.dtype);
+    for (const Int& size : n.shape) {
+      if (__builtin_mul_overflow(bytes, size.hi(), &bytes))
+        throw MemoryError(cat(
+            n.device->name(), ": no memory for a tensor", n.name.empty() ? "" : " '" + n.name + "'",
+            " of shape ", to_text(n.shape), ", more than 63 bits can count; use smaller sizes"));
+    }
+    return bytes;
   }
 
   // Somebody still needs the value that is about to be overwritten: its node gets a copy of the

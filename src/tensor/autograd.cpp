@@ -124,12 +124,22 @@ void Tensor::set_grad(const Tensor& g) {
   state_->grad = g;
 }
 
-Tensor Tensor::detach(Where) const { return wrap(mote::detach(lazy())); }
+Tensor Tensor::detach(Where at) const {
+  expect_defined("detach", *this, at);
+  return wrap(mote::detach(lazy()));
+}
 
 std::vector<Tensor> gradient(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                              const std::vector<Tensor>& seeds, Where at) {
   const PlaceScope place(at);
+  for (const Tensor& y : outputs) {
+    expect_defined("gradient", y, at);
+    if (!is_float(y.dtype()))
+      fail<GradientError>("gradient", cat("an output has dtype ", std::string(name_of(y.dtype()))),
+                          at, "only floats have gradients");
+  }
   for (const Tensor& x : inputs) {
+    expect_defined("gradient", x, at);
     if (!x.requires_grad())
       fail<GradientError>("gradient", "an input does not require a gradient", at,
                           "call set_requires_grad on it first");

@@ -70,12 +70,12 @@ Tensor operator/(const Operand& a, const Operand& b) {
   return wrap(elementwise(Op::div, {cast_lazy(x, t), cast_lazy(y, t)}));
 }
 Tensor operator%(const Operand& a, const Operand& b) {
-  if (a.number() == Operand::Number::none) return tensor_of(a).remainder(b, a.where());
-  return tensor_of(b).full_like(a, a.where()).remainder(b, a.where());
+  if (a.number() == Operand::Number::none) return tensor_of(a, "remainder").remainder(b, a.where());
+  return tensor_of(b, "remainder").full_like(a, a.where()).remainder(b, a.where());
 }
-Tensor operator-(const Tensor& x) { return x.neg(Where{}); }
-Tensor operator~(const Tensor& x) { return x.bitwise_not(Where{}); }
-Tensor operator!(const Tensor& x) { return x.logical_not(Where{}); }
+Tensor operator-(const Operand& x) { return tensor_of(x, "neg").neg(x.where()); }
+Tensor operator~(const Operand& x) { return tensor_of(x, "bitwise_not").bitwise_not(x.where()); }
+Tensor operator!(const Operand& x) { return tensor_of(x, "logical_not").logical_not(x.where()); }
 Tensor operator&(const Operand& a, const Operand& b) { return bit_op("and", Op::and_, a, b); }
 Tensor operator|(const Operand& a, const Operand& b) { return bit_op("or", Op::or_, a, b); }
 Tensor operator^(const Operand& a, const Operand& b) { return bit_op("xor", Op::xor_, a, b); }
@@ -104,7 +104,7 @@ Tensor where(const Tensor& condition, const Operand& a, const Operand& b, Where 
     x = copy_to(x, *c->device);  // two numbers: constants of the condition's device
     y = copy_to(y, *c->device);
   }
-  const Shape shape = broadcast_shape(c->shape, x->shape);
+  const Shape shape = common_shape("where", c->shape, x->shape, at);
   return wrap(elementwise(
       Op::where, {broadcast_to(c, shape), broadcast_to(x, shape), broadcast_to(y, shape)}));
 }
@@ -134,6 +134,7 @@ Tensor Tensor::neg(Where at) const {
 }
 
 Tensor Tensor::sign(Where at) const {
+  expect_defined("sign", *this, at);
   if (dtype() == DType::boolean) return *this;
   const Tensor x = detach(at), zero = x.zeros_like(at), one = x.ones_like(at);
   const Tensor below = is_unsigned(dtype()) ? zero : -one;
@@ -145,6 +146,7 @@ Tensor Tensor::sign(Where at) const {
 }
 
 Tensor Tensor::abs(Where at) const {
+  expect_defined("abs", *this, at);
   if (dtype() == DType::boolean || is_unsigned(dtype())) return *this;
   const Tensor x = detach(at);
   const Tensor positive = mote::where(x < 0, -x, x);
@@ -161,7 +163,10 @@ Tensor Tensor::sin(Where at) const { return float_op("sin", Op::sin, *this, at);
 Tensor Tensor::cos(Where at) const { return float_op("cos", Op::cos, *this, at); }
 Tensor Tensor::tanh(Where at) const { return float_op("tanh", Op::tanh, *this, at); }
 Tensor Tensor::erf(Where at) const { return float_op("erf", Op::erf, *this, at); }
-Tensor Tensor::square(Where) const { return *this * *this; }
+Tensor Tensor::square(Where at) const {
+  expect_defined("square", *this, at);
+  return *this * *this;
+}
 Tensor Tensor::reciprocal(Where at) const { return 1.0 / as_float(*this, at); }
 Tensor Tensor::rsqrt(Where at) const { return 1.0 / sqrt(at); }
 Tensor Tensor::exp2(Where at) const {
@@ -313,7 +318,10 @@ Tensor Tensor::bitwise_not(Where at) const {
   expect_integral("bitwise_not", dtype(), at);
   return apply(Op::not_, *this, at);
 }
-Tensor Tensor::isnan(Where) const { return *this != *this; }
+Tensor Tensor::isnan(Where at) const {
+  expect_defined("isnan", *this, at);
+  return *this != *this;
+}
 Tensor Tensor::isinf(Where at) const {
   if (!is_float(dtype())) return zeros_like(at).cast(DType::boolean, at);
   return (*this == INFINITY) | (*this == -INFINITY);
@@ -336,6 +344,7 @@ Tensor Tensor::clip(std::optional<double> low, std::optional<double> high, Where
 // ---- activations
 
 Tensor Tensor::relu(Where at) const {
+  expect_defined("relu", *this, at);
   const Tensor x = detach(at);
   const Tensor value = mote::where(x <= 0, x.zeros_like(at), x);
   if (!is_float(dtype())) return value;
@@ -527,6 +536,7 @@ Tensor Tensor::pow(const Operand& exponent, Where at) const {
 }
 
 Tensor Tensor::lerp(const Tensor& end, const Operand& weight, Where at) const {
+  const OuterPlace outer(at);
   return *this + (Operand(end, at) - *this) * weight;
 }
 
@@ -544,6 +554,10 @@ Tensor Tensor::logaddexp(const Operand& b, Where at) const {
 }
 
 Tensor Tensor::isclose(const Tensor& b, double rtol, double atol, bool equal_nan, Where at) const {
+  expect_defined("isclose", *this, at);
+  expect_defined("isclose", b, at);
+  common_shape("isclose", lazy()->shape, b.lazy()->shape, at);
+  const OuterPlace outer(at);
   const Tensor near = (*this - b).abs(at) <= (b.abs(at) * rtol + atol);
   const Tensor equal = (*this == b) | (near & isfinite(at) & b.isfinite(at));
   return equal_nan ? equal | (isnan(at) & b.isnan(at)) : equal;

@@ -168,6 +168,9 @@ Fancy fancy_of(const Tensor& x, const std::vector<Chosen>& axes, Where at) {
     const Tensor raw = axes[idx(i)].index;
     const Tensor at_axis = where(raw < 0, raw + n, raw, at);
     const Tensor ok = (0 <= at_axis) & (at_axis < n);
+    expect_same_device("index", x, raw, at);
+    if (f.place.is_defined())
+      common_shape("index: index tensors", f.place.lazy()->shape, raw.lazy()->shape, at);
     f.place = f.place.is_defined() ? f.place * n + at_axis : at_axis;
     valid = valid.is_defined() ? valid & ok : ok;
     f.joined *= n;
@@ -195,6 +198,8 @@ std::size_t position_of_places(const Plan& plan) {
 }
 
 Tensor indexed(const Tensor& base, const std::vector<Index>& given, Where at) {
+  expect_defined("index", base, at);
+  const OuterPlace outer(at);
   const Plan plan = planned(base, given, at);
   Tensor x = taken(base, plan.axes, at);
   const bool fancy =
@@ -251,6 +256,7 @@ Tensor indexed(const Tensor& base, const std::vector<Index>& given, Where at) {
 }
 
 void write_part(Tensor& base, const std::vector<Index>& given, const Operand& value, Where at) {
+  const OuterPlace outer(at);
   const PlaceScope place(at);
   const Lazy old = base.lazy();
   expect_writable("setitem", old, at);
@@ -263,6 +269,7 @@ void write_part(Tensor& base, const std::vector<Index>& given, const Operand& va
     v = v.reshape(have, at);
   }
   try {
+    if (have.size() > want.size()) throw ShapeError("too many axes");
     v = wrap(broadcast_to(v.lazy(), shape_of(want)));
   } catch (const ShapeError&) {
     fail<ShapeError>("setitem",
@@ -332,15 +339,19 @@ Part& Part::operator=(const Operand& value) {
   return *this;
 }
 Part& Part::operator+=(const Operand& v) {
+  const OuterPlace outer(where_);
   return *this = Operand(static_cast<const Tensor&>(*this) + v, v.where());
 }
 Part& Part::operator-=(const Operand& v) {
+  const OuterPlace outer(where_);
   return *this = Operand(static_cast<const Tensor&>(*this) - v, v.where());
 }
 Part& Part::operator*=(const Operand& v) {
+  const OuterPlace outer(where_);
   return *this = Operand(static_cast<const Tensor&>(*this) * v, v.where());
 }
 Part& Part::operator/=(const Operand& v) {
+  const OuterPlace outer(where_);
   return *this = Operand(static_cast<const Tensor&>(*this) / v, v.where());
 }
 
@@ -369,6 +380,7 @@ Tensor Tensor::gather(int axis, const Tensor& index, Where at) const {
   if (!is_integer(index.dtype()))
     fail<DTypeError>("gather", cat("the index has dtype ", std::string(name_of(index.dtype()))), at,
                      "cast it to an integer");
+  expect_same_device("gather", *this, index, at);
   const std::int64_t n = shape()[idx(a)];
   Dims cut = index.shape();
   std::vector<std::pair<std::int64_t, std::int64_t>> spans;
@@ -402,6 +414,10 @@ Tensor Tensor::gather(int axis, const Tensor& index, Where at) const {
 
 Tensor Tensor::index_select(int axis, const Tensor& index, Where at) const {
   const int a = checked_axis("index_select", axis, ndim(), *this, at);
+  if (!is_integer(index.dtype()))
+    fail<DTypeError>("index_select",
+                     cat("the index has dtype ", std::string(name_of(index.dtype()))), at,
+                     "cast it to an integer");
   Dims line(idx(ndim()), 1), wide = shape();
   line[idx(a)] = wide[idx(a)] = index.numel();
   return gather(a, index.reshape(line, at).expand(wide, at), at);
@@ -417,6 +433,11 @@ Tensor scattered(std::string_view name, const Tensor& x, int axis, const Tensor&
                      cat("index ", shape_text(index), " and source ", shape_text(source),
                          " for a tensor of shape ", shape_text(x)),
                      at, "they need the same number of axes");
+  if (!is_integer(index.dtype()))
+    fail<DTypeError>(name, cat("the index has dtype ", std::string(name_of(index.dtype()))), at,
+                     "cast it to an integer");
+  expect_same_device(name, x, index, at);
+  expect_same_device(name, x, source, at);
   const Dims cut = index.shape(), full = x.shape(), given = source.shape();
   std::vector<std::pair<std::int64_t, std::int64_t>> spans;
   bool fits = true, equal = true;
@@ -485,6 +506,9 @@ Tensor Tensor::masked_fill(const Tensor& mask, const Operand& value, Where at) c
 Tensor Tensor::one_hot(std::int64_t classes, Where at) const {
   if (classes < 0)
     fail<ValueError>("one_hot", cat("the number of classes is ", classes), at, "give 0 or more");
+  if (is_float(dtype()))
+    fail<DTypeError>("one_hot", cat("the dtype is ", std::string(name_of(dtype()))), at,
+                     "cast it to an integer");
   const Tensor place = arange(classes, {DType::int64, device(), false}, at);
   const Tensor raw = unsqueeze(-1, at).cast(DType::int64, at);
   return (mote::where(raw < 0, raw + classes, raw, at) == place).cast(default_int(), at);

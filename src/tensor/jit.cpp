@@ -47,7 +47,6 @@ namespace {
 
 void check_inputs(const std::vector<Tensor>& inputs, Where at) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    expect_defined("jit", inputs[i], at);
     for (std::size_t j = 0; j < i; ++j) {
       if (inputs[i].same(inputs[j]) || (inputs[i].numel() && stored(inputs[i].lazy())->buffer ==
                                                                  stored(inputs[j].lazy())->buffer))
@@ -62,7 +61,7 @@ std::vector<Tensor> realized(const std::vector<Tensor>& results, Where at) {
   std::vector<Tensor> out;
   for (const Tensor& t : results) {
     if (!t.is_defined())
-      fail<JitError>("jit", "a result is not defined", at, "return tensors only");
+      fail<JitError>("jit", "a result is not defined", at, "return tensors that hold something");
     const Lazy n = detach(t.lazy());
     out.push_back(wrap(make_lazy(Op::contiguous, {n}, n->shape, n->dtype, n->device)));
   }
@@ -74,6 +73,7 @@ std::vector<Tensor> realized(const std::vector<Tensor>& results, Where at) {
 std::vector<Tensor> made_ready(const std::vector<Tensor>& inputs, Where at) {
   std::vector<Tensor> out;
   for (const Tensor& t : inputs) {
+    expect_defined("jit", t, at);
     const Lazy n = t.lazy();
     out.push_back(n->is_realized() ? t : wrap(contiguous(n)));
   }

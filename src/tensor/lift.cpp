@@ -24,9 +24,9 @@ DType dtype_beside(std::string_view op, const Operand& number, DType tensor) {
       number.where(), "cast the tensor to a wider dtype first");
 }
 
-DType own_dtype(const Operand& o) {
+DType own_dtype(std::string_view op, const Operand& o) {
   switch (o.number()) {
-    case Operand::Number::none: return tensor_of(o).dtype();
+    case Operand::Number::none: return tensor_of(o, op).dtype();
     case Operand::Number::boolean: return DType::boolean;
     case Operand::Number::integer: return default_int();
     case Operand::Number::floating: break;
@@ -38,9 +38,19 @@ bool is_number(const Operand& o) { return o.number() != Operand::Number::none; }
 
 }  // namespace
 
-Tensor tensor_of(const Operand& o) {
+namespace {
+thread_local Where outer_place;
+}  // namespace
+
+OuterPlace::OuterPlace(Where at) : before_(outer_place) {
+  if (outer_place.line == 0) outer_place = at;
+}
+OuterPlace::~OuterPlace() { outer_place = before_; }
+Where outermost(Where at) { return outer_place.line ? outer_place : at; }
+
+Tensor tensor_of(const Operand& o, std::string_view op) {
   if (!o.state()) {
-    fail<ValueError>("operand", "the tensor is not defined", o.where(), "give it a value first");
+    fail<ValueError>(op, "the tensor is not defined", o.where(), "give it a value first");
   }
   const std::lock_guard lock(o.state()->mutex);
   return wrap(o.state()->lazy);
@@ -63,9 +73,9 @@ Dims dims_of(const Shape& shape) {
 std::string shape_text(const Tensor& t) { return to_text(t.lazy()->shape); }
 
 DType common_dtype(std::string_view op, const Operand& a, const Operand& b) {
-  if (is_number(a) && !is_number(b)) return dtype_beside(op, a, tensor_of(b).dtype());
-  if (is_number(b) && !is_number(a)) return dtype_beside(op, b, tensor_of(a).dtype());
-  return promote(own_dtype(a), own_dtype(b));
+  if (is_number(a) && !is_number(b)) return dtype_beside(op, a, tensor_of(b, op).dtype());
+  if (is_number(b) && !is_number(a)) return dtype_beside(op, b, tensor_of(a, op).dtype());
+  return promote(own_dtype(op, a), own_dtype(op, b));
 }
 
 std::pair<Lazy, Lazy> lift(std::string_view op, const Operand& a, const Operand& b) {
@@ -75,20 +85,34 @@ std::pair<Lazy, Lazy> lift(std::string_view op, const Operand& a, const Operand&
                    : !is_number(b) ? *tensor_of(b).lazy()->device
                                    : default_device();
   const Lazy x = lazy_of(a, dtype, device), y = lazy_of(b, dtype, device);
-  if (x->device != y->device) {
-    fail<DeviceError>(op,
-                      cat("the operands are on ", x->device->name(), " and ", y->device->name()),
-                      a.where(), "move one with .to(device)");
-  }
-  Shape common;
-  try {
-    common = broadcast_shape(x->shape, y->shape);
-  } catch (const ShapeError&) {
-    fail<ShapeError>(
-        op, cat("the shapes ", to_text(x->shape), " and ", to_text(y->shape), " do not broadcast"),
-        a.where(), "sizes must be equal or 1, counted from the last axis");
-  }
+  expect_same_device(op, wrap(x), wrap(y), a.where());
+  const Shape common = common_shape(op, x->shape, y->shape, a.where());
   return {broadcast_to(x, common), broadcast_to(y, common)};
+}
+
+Shape common_shape(std::string_view op, const Shape& a, const Shape& b, Where where) {
+  try {
+    return broadcast_shape(a, b);
+  } catch (const ShapeError&) {
+    fail<ShapeError>(op, cat("the shapes ", to_text(a), " and ", to_text(b), " do not broadcast"),
+                     where, "sizes must be equal or 1, counted from the last axis");
+  }
+}
+
+void expect_same_device(std::string_view op, const Tensor& a, const Tensor& b, Where where) {
+  const Device *one = a.lazy()->device, *other = b.lazy()->device;
+  if (one == other) return;
+  fail<DeviceError>(op, cat("the operands are on ", one->name(), " and ", other->name()), where,
+                    "move one with .to(device)");
+}
+
+Device& device_at(std::string_view op, std::string_view name, Where where) {
+  try {
+    return device_named(name);
+  } catch (const DeviceError& e) {
+    const std::string at = outermost(where).text();
+    throw DeviceError(cat(std::string(op), at.empty() ? "" : " at " + at, ": ", e.what()));
+  }
 }
 
 int checked_axis(std::string_view op, int axis, int ndim, const Tensor& t, Where where) {

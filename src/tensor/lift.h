@@ -21,11 +21,23 @@ struct TensorState {
   std::string name;
 };
 
+// While one lives, errors of the operations that a function is composed of name its caller's place.
+class OuterPlace {
+ public:
+  explicit OuterPlace(Where);
+  ~OuterPlace();
+  OuterPlace(const OuterPlace&) = delete;
+
+ private:
+  Where before_;
+};
+Where outermost(Where);
+
 // "sum: axis 3 is out of range for shape (2, 3) at train.cpp:41; use -2..1"
 template <class E>
 [[noreturn]] void fail(std::string_view op, const std::string& what, Where where,
                        const std::string& remedy) {
-  const std::string at = where.text();
+  const std::string at = outermost(where).text();
   throw E(cat(std::string(op), ": ", what, at.empty() ? "" : " at " + at, "; ", remedy));
 }
 
@@ -39,7 +51,11 @@ std::string shape_text(const Tensor&);
 std::pair<Lazy, Lazy> lift(std::string_view op, const Operand&, const Operand&);
 // The dtype that the two are promoted to; a number adapts to the tensor beside it.
 DType common_dtype(std::string_view op, const Operand&, const Operand&);
-Tensor tensor_of(const Operand&);
+Tensor tensor_of(const Operand&, std::string_view op = "operand");
+// The common shape of two; ShapeError names the op and both.
+Shape common_shape(std::string_view op, const Shape&, const Shape&, Where);
+void expect_same_device(std::string_view op, const Tensor&, const Tensor&, Where);
+Device& device_at(std::string_view op, std::string_view name, Where);
 
 // An axis counted from the front; IndexError names the op, the axis and the shape.
 int checked_axis(std::string_view op, int axis, int ndim, const Tensor&, Where);

@@ -8,6 +8,19 @@ Tensor finished(const Tensor& each, Reduction r, Where at) {
   return r == Reduction::mean ? each.mean({}, false, at) : each.sum({}, false, {}, at);
 }
 
+void expect_fitting(std::string_view op, const Tensor& x, const Tensor& target, Where at) {
+  expect_defined(op, x, at);
+  expect_defined(op, target, at);
+  common_shape(op, x.lazy()->shape, target.lazy()->shape, at);
+}
+
+void expect_weight(std::string_view op, const Tensor& weight, std::int64_t classes, Where at) {
+  if (!weight.is_defined() || weight.shape() == Dims{classes}) return;
+  fail<ShapeError>(op,
+                   cat("the weight has shape ", shape_text(weight), " for ", classes, " classes"),
+                   at, "give one number for each class");
+}
+
 // Classes are axis 1 of (N, C, ..), or the only axis of (C,).
 int class_axis(const Tensor& x) { return x.ndim() == 1 ? 0 : 1; }
 
@@ -24,6 +37,7 @@ void expect_classes(std::string_view op, const Tensor& x, const Tensor& target, 
 Tensor picked_loss(const Tensor& log_p, const Tensor& target, const LossOptions& o, Where at) {
   const int axis = class_axis(log_p);
   const std::int64_t classes = log_p.size(axis);
+  expect_weight("nll_loss", o.weight, classes, at);
   const Tensor counts = target != o.ignore_index;
   const Tensor safe = where(counts, target, 0, at).cast(DType::int64, at);
   const Tensor index = safe.unsqueeze(axis, at);
@@ -60,7 +74,13 @@ Tensor nll_loss(const Tensor& log_p, const Tensor& target, const LossOptions& o,
 }
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const LossOptions& o, Where at) {
+  const OuterPlace outer(at);
+  expect_defined("cross_entropy", logits, at);
+  expect_defined("cross_entropy", target, at);
+  if (logits.ndim() == 0)
+    fail<ShapeError>("cross_entropy", "the input is a scalar", at, "give (N, C) or (C,)");
   const int axis = class_axis(logits);
+  expect_weight("cross_entropy", o.weight, logits.size(axis), at);
   const Tensor log_p = logits.log_softmax(axis, at);
   if (!is_float(target.dtype())) {
     expect_classes("cross_entropy", logits, target, at);
@@ -82,6 +102,8 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const LossOptio
 }
 
 Tensor binary_cross_entropy(const Tensor& p, const Tensor& target, Reduction r, Where at) {
+  const OuterPlace outer(at);
+  expect_fitting("binary_cross_entropy", p, target, at);
   // Logarithms are kept above -100, as PyTorch does.
   const Tensor yes = maximum(p.log(at), -100.0), no = maximum((1.0 - p).log(at), -100.0);
   return finished(-(target * yes + (1.0 - target) * no), r, at);
@@ -89,15 +111,21 @@ Tensor binary_cross_entropy(const Tensor& p, const Tensor& target, Reduction r, 
 
 Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, Reduction r,
                                         const Tensor& pos_weight, Where at) {
+  const OuterPlace outer(at);
+  expect_fitting("binary_cross_entropy_with_logits", x, target, at);
   const Tensor yes = x.logsigmoid(at), no = (-x).logsigmoid(at);
   const Tensor weighted = pos_weight.is_defined() ? yes * pos_weight : yes;
   return finished(-(target * weighted + (1.0 - target) * no), r, at);
 }
 
 Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction r, Where at) {
+  const OuterPlace outer(at);
+  expect_fitting("mse_loss", x, target, at);
   return finished((x - target).square(at), r, at);
 }
 Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction r, Where at) {
+  const OuterPlace outer(at);
+  expect_fitting("l1_loss", x, target, at);
   return finished((x - target).abs(at), r, at);
 }
 

@@ -36,9 +36,10 @@ Tensor Tensor::reshape(Dims to, Where where) const {
 }
 
 Tensor Tensor::permute(std::vector<int> axes, Where where) const {
+  expect_defined("permute", *this, where);
   if (static_cast<int>(axes.size()) != ndim())
-    fail<ShapeError>("permute", cat(axes.size(), " axes for shape ", shape_text(*this)), where,
-                     "name each axis once");
+    fail<ShapeError>("permute", cat("axes are ", axes.size(), " for shape ", shape_text(*this)),
+                     where, "name each axis once");
   const AxisList list(axes);
   checked_axes("permute", list, *this, where);
   for (int& a : axes) a = checked_axis("permute", a, ndim(), *this, where);
@@ -70,6 +71,9 @@ Tensor Tensor::expand(Dims to, Where where) const {
         where, "give at least as many axes");
   for (std::size_t i = 0; i < to.size(); ++i) {
     const std::int64_t have = i < extra ? 1 : from[i - extra];
+    if (to[i] == -1 && i < extra)
+      fail<ShapeError>("expand", cat("-1 for new axis ", i, " of ", to_text(shape_of(to))), where,
+                       "-1 keeps a size; give new axes one");
     if (to[i] == -1) to[i] = have;
     if (to[i] < 0 || (have != 1 && have != to[i])) {
       fail<ShapeError>(
@@ -148,6 +152,9 @@ Tensor Tensor::flatten(int start, int end, Where where) const {
   if (ndim() == 0) return reshape({1}, where);
   const int s = checked_axis("flatten", start, ndim(), *this, where),
             e = checked_axis("flatten", end, ndim(), *this, where);
+  if (s > e)
+    fail<IndexError>("flatten", cat("axis ", start, " comes after axis ", end), where,
+                     "give the first axis first");
   const Dims from = shape();
   Dims to(from.begin(), from.begin() + s);
   std::int64_t n = 1;
@@ -166,6 +173,13 @@ Tensor Tensor::unflatten(int axis, Dims sizes, Where where) const {
     if (s != -1) known *= s;
   for (std::int64_t& s : sizes)
     if (s == -1) s = known ? n / known : 0;
+  std::int64_t total = 1;
+  for (std::int64_t s : sizes) total *= s;
+  if (total != n)
+    fail<ShapeError>("unflatten",
+                     cat("the sizes ", to_text(shape_of(sizes)), " do not make ", n,
+                         ", the size of axis ", axis),
+                     where, "their product must be the axis; one may be -1");
   to.erase(to.begin() + i);
   to.insert(to.begin() + i, sizes.begin(), sizes.end());
   return reshape(to, where);
@@ -174,6 +188,8 @@ Tensor Tensor::unflatten(int axis, Dims sizes, Where where) const {
 std::vector<Tensor> Tensor::split(std::vector<std::int64_t> sizes, int axis, Where where) const {
   const int a = checked_axis("split", axis, ndim(), *this, where);
   const std::int64_t total = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
+  if (std::ranges::any_of(sizes, [](std::int64_t s) { return s < 0; }))
+    fail<ValueError>("split", "a size is negative", where, "sizes are 0 or more");
   if (total != shape()[idx(a)])
     fail<ShapeError>("split",
                      cat("the sizes add up to ", total, ", axis ", axis, " has ", shape()[idx(a)]),
@@ -192,6 +208,10 @@ std::vector<Tensor> Tensor::split(std::vector<std::int64_t> sizes, int axis, Whe
 
 Tensor cat(const std::vector<Tensor>& parts, int axis, Where where) {
   if (parts.empty()) fail<ValueError>("cat", "no tensor is given", where, "give at least one");
+  for (const Tensor& p : parts) {
+    expect_defined("cat", p, where);
+    expect_same_device("cat", parts[0], p, where);
+  }
   const int a = checked_axis("cat", axis, parts[0].ndim(), parts[0], where);
   std::int64_t total = 0;
   DType dtype = parts[0].dtype();
@@ -250,6 +270,13 @@ std::vector<Tensor> Tensor::chunk(std::int64_t chunks, int axis, Where where) co
 }
 
 Tensor stack(const std::vector<Tensor>& parts, int axis, Where where) {
+  for (const Tensor& p : parts) {
+    expect_defined("stack", p, where);
+    if (p.shape() != parts[0].shape())
+      fail<ShapeError>("stack", cat("shapes ", shape_text(parts[0]), " and ", shape_text(p)), where,
+                       "all shapes must be equal");
+  }
+  if (parts.empty()) fail<ValueError>("stack", "no tensor is given", where, "give at least one");
   std::vector<Tensor> wide;
   for (const Tensor& p : parts) wide.push_back(p.unsqueeze(axis, where));
   return cat(wide, axis, where);
@@ -272,6 +299,10 @@ Tensor Tensor::repeat(Dims repeats, Where where) const {
   if (repeats.size() < from.size())
     fail<ShapeError>("repeat", mote::cat(repeats.size(), " repeats for shape ", shape_text(*this)),
                      where, "give at least one for each axis");
+  if (std::ranges::any_of(repeats, [](std::int64_t n) { return n < 0; }))
+    fail<ValueError>("repeat",
+                     mote::cat("the repeats ", to_text(shape_of(repeats)), " hold a negative one"),
+                     where, "give 0 or more");
   from.insert(from.begin(), repeats.size() - from.size(), 1);
   Dims wide, all, to;
   for (std::size_t i = 0; i < from.size(); ++i) {
@@ -283,6 +314,9 @@ Tensor Tensor::repeat(Dims repeats, Where where) const {
 }
 
 Tensor Tensor::repeat_interleave(std::int64_t repeats, std::optional<int> axis, Where where) const {
+  if (repeats < 0)
+    fail<ValueError>("repeat_interleave", mote::cat("the number of repeats is ", repeats), where,
+                     "give 0 or more");
   const Tensor x = axis ? *this : flatten(0, -1, where);
   const int a = checked_axis("repeat_interleave", axis.value_or(0), x.ndim(), x, where);
   Dims wide = x.shape(), to = wide;

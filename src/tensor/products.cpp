@@ -68,6 +68,23 @@ Tensor windowed(std::string_view op, const Tensor& x, const std::vector<std::int
 
 }  // namespace
 
+namespace {
+
+// The axes before the last two broadcast.
+void expect_batches(const Tensor& a, const Tensor& b, Where at) {
+  const Dims x = a.shape(), y = b.shape();
+  for (std::size_t i = 3; i <= std::min(x.size(), y.size()); ++i) {
+    const std::int64_t m = x[x.size() - i], n = y[y.size() - i];
+    if (m == n || m == 1 || n == 1) continue;
+    fail<ShapeError>("matmul",
+                     cat("batch sizes differ, ", m, " and ", n, " (lhs ", shape_text(a), ", rhs ",
+                         shape_text(b), ")"),
+                     at, "sizes before the last two must be equal or 1");
+  }
+}
+
+}  // namespace
+
 // (.., m, k) x (.., k, n) -> (.., m, 1, k) * (.., 1, n, k), summed over k.
 Tensor Tensor::matmul(const Tensor& other, std::optional<DType> dtype, Where at) const {
   expect_defined("matmul", *this, at);
@@ -82,6 +99,8 @@ Tensor Tensor::matmul(const Tensor& other, std::optional<DType> dtype, Where at)
                          shape_text(*this), ", rhs ", shape_text(other), ")"),
                      at, "transpose one side or check in_features");
   }
+  expect_same_device("matmul", a, b, at);
+  expect_batches(a, b, at);
   const DType result = dtype.value_or(promote(a.dtype(), b.dtype()));
   const Tensor x = a.unsqueeze(-2, at), y = b.transpose(-1, -2, at).unsqueeze(-3, at);
   const Tensor out =
@@ -174,6 +193,16 @@ std::vector<Tensor> conv_gradients(const Tensor& x, const Tensor& weight, const 
 
 }  // namespace
 
+namespace {
+
+void expect_bias(std::string_view op, const Tensor& bias, std::int64_t outs, Where at) {
+  if (!bias.is_defined() || bias.shape() == Dims{outs}) return;
+  fail<ShapeError>(op, cat("the bias has shape ", shape_text(bias), " for ", outs, " outputs"), at,
+                   "give one number for each output");
+}
+
+}  // namespace
+
 Tensor Tensor::conv(const Tensor& weight, const Tensor& bias, const ConvOptions& o,
                     Where at) const {
   expect_defined("conv", *this, at);
@@ -193,6 +222,9 @@ Tensor Tensor::conv(const Tensor& weight, const Tensor& bias, const ConvOptions&
         at,
         "channels must be groups times the weight's second size, and groups divide the outputs");
   }
+  expect_same_device("conv", *this, weight, at);
+  expect_bias("conv", bias, outs, at);
+  const OuterPlace outer(at);
   const ConvSizes sizes{spread("conv", "stride", o.stride, s, at),
                         spread("conv", "dilation", o.dilation, s, at), o.groups};
   const Tensor x = pad_last(*this, spread_padding("conv", o.padding, s, at), 0, at);
@@ -229,6 +261,12 @@ Tensor Tensor::conv_transpose(const Tensor& weight, const Tensor& bias, const Co
                      cat("input ", shape_text(*this), " and weight ", shape_text(weight)), at,
                      "give (N, C, ..) and (C, O/groups, ..)");
   }
+  if (o.groups < 1 || size(1) % o.groups != 0)
+    fail<ShapeError>("conv_transpose",
+                     cat(o.groups, " groups do not divide the ", size(1), " channels"), at,
+                     "give groups that do");
+  expect_bias("conv_transpose", bias, weight.size(1) * o.groups, at);
+  const OuterPlace outer(at);
   const std::size_t s = idx(spatial);
   const auto stride = spread("conv_transpose", "stride", o.stride, s, at),
              dilation = spread("conv_transpose", "dilation", o.dilation, s, at);
@@ -323,6 +361,7 @@ Tensor Tensor::avg_pool(std::vector<std::int64_t> kernel, const PoolOptions& o, 
 Tensor Tensor::scaled_dot_product_attention(const Tensor& key, const Tensor& value,
                                             const Tensor& mask, bool causal, double dropout,
                                             Where at) const {
+  const OuterPlace outer(at);
   Tensor scores =
       matmul(key.transpose(-2, -1, at), {}, at) / std::sqrt(static_cast<double>(size(-1)));
   Tensor allowed = mask.is_defined() && mask.dtype() == DType::boolean ? mask : Tensor();

@@ -65,7 +65,9 @@ Tensor extreme(std::string_view name, Op op, const Tensor& x, const AxisList& li
 // The first place of the best value, or of NaN: counted backwards from the end, the greatest wins.
 Tensor arg_extreme(std::string_view name, Op op, const Tensor& x, std::optional<int> axis,
                    bool keepdim, Where at) {
+  expect_defined(name, x, at);
   if (!axis) {
+    expect_elements(name, x, checked_axes(name, {}, x, at), at);
     const Tensor flat = arg_extreme(name, op, x.flatten(0, -1, at), 0, false, at);
     return keepdim ? flat.reshape(Dims(idx(x.ndim()), 1), at) : flat;
   }
@@ -146,7 +148,7 @@ Tensor Tensor::argmin(std::optional<int> axis, bool keepdim, Where at) const {
 
 Tensor Tensor::norm(double p, const AxisList& list, bool keepdim, Where at) const {
   const Tensor x = as_float(*this, at);
-  if (p == INFINITY) return x.abs(at).max(list, keepdim, at);
+  if (p == INFINITY) return extreme("norm", Op::max, x.abs(at), list, keepdim, at);
   if (p == 1) return x.abs(at).sum(list, keepdim, {}, at);
   if (p == 2) return (x * x).sum(list, keepdim, {}, at).sqrt(at);
   return x.abs(at).pow(p, at).sum(list, keepdim, {}, at).pow(1 / p, at);
@@ -155,6 +157,7 @@ Tensor Tensor::norm(double p, const AxisList& list, bool keepdim, Where at) cons
 Tensor Tensor::logsumexp(const AxisList& list, bool keepdim, Where at) const {
   const Tensor x = as_float(*this, at);
   const auto axes = checked_axes("logsumexp", list, x, at);
+  if (count_along(x, axes) == 0) return x.sum(axes, keepdim, {}, at).log(at);  // of nothing: -inf
   const Tensor top = x.max(axes, true, at).detach(at);
   const Tensor base = mote::where(top.isinf(at), top.zeros_like(at), top);
   const Tensor total = (x - base).exp(at).sum(axes, true, {}, at).log(at) + base;
@@ -163,26 +166,37 @@ Tensor Tensor::logsumexp(const AxisList& list, bool keepdim, Where at) const {
 
 Tensor Tensor::softmax(int axis, Where at) const {
   const Tensor t = as_float(*this, at), x = t.cast(accumulator_dtype(t.dtype()), at);
-  if (x.ndim() == 0) return x.ones_like(at);
+  if (x.ndim() == 0) return x.ones_like(at).cast(t.dtype(), at);
+  checked_axis("softmax", axis, x.ndim(), x, at);
+  if (x.numel() == 0) return t;
   const Tensor e = shifted_by_max(x, checked_axis("softmax", axis, x.ndim(), x, at), at).exp(at);
   return (e / e.sum(axis, true, {}, at)).cast(t.dtype(), at);
 }
 
 Tensor Tensor::log_softmax(int axis, Where at) const {
   const Tensor t = as_float(*this, at), x = t.cast(accumulator_dtype(t.dtype()), at);
-  if (x.ndim() == 0) return x.zeros_like(at);
+  if (x.ndim() == 0) return x.zeros_like(at).cast(t.dtype(), at);
+  checked_axis("log_softmax", axis, x.ndim(), x, at);
+  if (x.numel() == 0) return t;
   const Tensor off = shifted_by_max(x, checked_axis("log_softmax", axis, x.ndim(), x, at), at);
   return (off - off.exp(at).sum(axis, true, {}, at).log(at)).cast(t.dtype(), at);
 }
 
-Tensor Tensor::softmin(int axis, Where at) const { return (-*this).softmax(axis, at); }
+Tensor Tensor::softmin(int axis, Where at) const { return neg(at).softmax(axis, at); }
 
 Tensor Tensor::normalize(double p, int axis, double eps, Where at) const {
+  const OuterPlace outer(at);
+  checked_axis("normalize", axis, ndim(), *this, at);
   const Tensor size = norm(p, axis, true, at);
   return *this / mote::maximum(size, eps);
 }
 
 Tensor Tensor::layernorm(int axes, double eps, Where at) const {
+  const OuterPlace outer(at);
+  expect_defined("layernorm", *this, at);
+  if (axes < 1 || axes > ndim())
+    fail<IndexError>("layernorm", cat(axes, " axes of shape ", shape_text(*this)), at,
+                     cat("give 1..", ndim(), ", counted from the last"));
   std::vector<int> last;
   for (int i = ndim() - axes; i < ndim(); ++i) last.push_back(i);
   const Tensor off = *this - mean(last, true, at);

@@ -10,8 +10,8 @@ namespace {
 
 std::atomic<DType> float_default{DType::float32}, int_default{DType::int64};
 
-Device& device_of(const Options& o) {
-  return o.device.empty() ? default_device() : device_named(o.device);
+Device& device_of(const Options& o, std::string_view op, Where where) {
+  return o.device.empty() ? default_device() : device_at(op, o.device, where);
 }
 
 std::int64_t checked_count(std::string_view op, const Dims& shape, Where where) {
@@ -24,16 +24,16 @@ std::int64_t checked_count(std::string_view op, const Dims& shape, Where where) 
   return n;
 }
 
-Tensor finished(Lazy n, const Options& o) {
+Tensor finished(Lazy n, const Options& o, Where where) {
   Tensor t(std::move(n));
-  if (o.requires_grad) t.set_requires_grad(true);
+  if (o.requires_grad) t.set_requires_grad(true, where);
   return t;
 }
 
 Tensor filled(std::string_view op, const Dims& shape, Scalar value, const Options& o, Where where) {
   checked_count(op, shape, where);
   const PlaceScope place(where);
-  return finished(constant_lazy(value, shape_of(shape), device_of(o)), o);
+  return finished(constant_lazy(value, shape_of(shape), device_of(o, op, where)), o, where);
 }
 
 }  // namespace
@@ -98,13 +98,16 @@ Tensor Tensor::from_bytes(std::span<const std::byte> bytes, Dims shape, DType dt
             std::string(name_of(dtype))),
         where, "the size of the data must be the product of the shape times the size of the dtype");
   }
-  auto buffer = Buffer::make(device_of(o), static_cast<std::int64_t>(bytes.size()));
+  auto buffer =
+      Buffer::make(device_of(o, "tensor", where), static_cast<std::int64_t>(bytes.size()));
   if (!bytes.empty()) buffer->write(bytes.data(), 0, buffer->bytes());
-  return finished(from_buffer(std::move(buffer), shape_of(shape), dtype), o);
+  return finished(from_buffer(std::move(buffer), shape_of(shape), dtype), o, where);
 }
 
 Tensor Tensor::from_blob(void* data, Dims shape, DType dtype, Where where) {
   const std::int64_t n = checked_count("from_blob", shape, where);
+  if (!data && n > 0)
+    fail<ValueError>("from_blob", "the address is null", where, "give memory that outlives it");
   return Tensor(from_buffer(Buffer::borrow(default_device(), data, n * size_of(dtype), [] {}),
                             shape_of(shape), dtype));
 }
@@ -137,6 +140,11 @@ Tensor Tensor::arange(const Operand& end, Options o, Where where) {
 
 Tensor Tensor::arange(const Operand& start, const Operand& end, const Operand& step, Options o,
                       Where where) {
+  for (const Operand& x : {start, end, step}) {
+    if (x.number() == Operand::Number::none)
+      fail<ValueError>("arange", "a bound or the step is a tensor", where,
+                       "give numbers; item() reads one");
+  }
   const auto real = [](const Operand& x) { return x.number() == Operand::Number::floating; };
   const bool whole = !real(start) && !real(end) && !real(step);
   if (step.real() == 0)
@@ -146,21 +154,21 @@ Tensor Tensor::arange(const Operand& start, const Operand& end, const Operand& s
   const DType t = o.dtype.value_or(whole ? default_int() : default_float());
   const DType count_type = is_float(t) ? DType::float64 : DType::int64;
   const PlaceScope place(where);
-  const Tensor i(iota(n, count_type, device_of(o)));
+  const Tensor i(iota(n, count_type, device_of(o, "arange", where)));
   if (n == 0) return zeros({0}, {t, o.device, false}, where);
   Tensor value = i;
   if (step.real() != 1) value = is_float(t) ? value * step.real() : value * step.integer();
   if (start.real() != 0) value = is_float(t) ? value + start.real() : value + start.integer();
-  return finished(value.cast(t, where).lazy(), o);
+  return finished(value.cast(t, where).lazy(), o, where);
 }
 
 Tensor Tensor::linspace(double start, double end, std::int64_t steps, Options o, Where where) {
   if (steps < 0)
     fail<ShapeError>("linspace", cat("the number of steps is ", steps), where, "give 0 or more");
   if (steps == 0) return zeros({0}, o, where);
-  const Tensor i(iota(steps, DType::float64, device_of(o)));
+  const Tensor i(iota(steps, DType::float64, device_of(o, "linspace", where)));
   const Tensor t = i * (steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0.0) + start;
-  return finished(t.cast(o.dtype.value_or(default_float()), where).lazy(), o);
+  return finished(t.cast(o.dtype.value_or(default_float()), where).lazy(), o, where);
 }
 
 Tensor Tensor::eye(std::int64_t n, std::optional<std::int64_t> m, Options o, Where where) {
@@ -170,7 +178,7 @@ Tensor Tensor::eye(std::int64_t n, std::optional<std::int64_t> m, Options o, Whe
       arange(static_cast<int64_t>(n), {.device = o.device}, where).reshape({n, 1}, where);
   const Tensor j = arange(static_cast<int64_t>(columns), {.device = o.device}, where)
                        .reshape({1, columns}, where);
-  return finished((i == j).cast(o.dtype.value_or(default_float()), where).lazy(), o);
+  return finished((i == j).cast(o.dtype.value_or(default_float()), where).lazy(), o, where);
 }
 
 Tensor Tensor::empty_like(Where where) const { return zeros_like(where); }
@@ -342,30 +350,36 @@ Tensor& Tensor::assign(const Operand& value, Where where) {
         "assign",
         cat("the value is on ", v->device->name(), ", the tensor on ", old->device->name()), where,
         "move it with .to(device)");
+  const Shape given = v->shape;
   try {
     v = broadcast_to(v, broadcast_shape(v->shape, old->shape));
   } catch (const ShapeError&) {
     v = nullptr;
   }
   if (!v || v->shape != old->shape) {
-    fail<ShapeError>(
-        "assign", cat("the value does not broadcast to the tensor's shape ", to_text(old->shape)),
-        where, "assign keeps the shape");
+    fail<ShapeError>("assign",
+                     cat("a value of shape ", to_text(given),
+                         " does not broadcast to the tensor's shape ", to_text(old->shape)),
+                     where, "assign keeps the shape");
   }
   write_over(*this, old, mote::assign(old, v), where);
   return *this;
 }
 
 Tensor& Tensor::operator+=(const Operand& v) {
+  const OuterPlace outer(v.where());
   return assign(Operand(*this + v, v.where()), v.where());
 }
 Tensor& Tensor::operator-=(const Operand& v) {
+  const OuterPlace outer(v.where());
   return assign(Operand(*this - v, v.where()), v.where());
 }
 Tensor& Tensor::operator*=(const Operand& v) {
+  const OuterPlace outer(v.where());
   return assign(Operand(*this * v, v.where()), v.where());
 }
 Tensor& Tensor::operator/=(const Operand& v) {
+  const OuterPlace outer(v.where());
   return assign(Operand(*this / v, v.where()), v.where());
 }
 
@@ -388,11 +402,13 @@ Tensor Tensor::bitcast(DType t, Where where) const {
 }
 
 Tensor Tensor::to(std::string_view device, Where where) const {
+  expect_defined("to", *this, where);
   const PlaceScope place(where);
-  return wrap(copy_to(lazy(), device_named(device)));
+  return wrap(copy_to(lazy(), device_at("to", device, where)));
 }
 
 Tensor Tensor::contiguous(Where where) const {
+  expect_defined("contiguous", *this, where);
   const PlaceScope place(where);
   return wrap(mote::contiguous(lazy()));
 }
