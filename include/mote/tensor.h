@@ -71,7 +71,7 @@ class Operand {
                 : std::is_floating_point_v<N> ? Number::floating
                                               : Number::integer),
         real_(static_cast<double>(v)),
-        integer_(static_cast<std::int64_t>(v)),
+        integer_(integer_of(v)),
         where_(where) {}
 
   enum class Number : std::uint8_t { none, boolean, integer, floating };
@@ -82,6 +82,14 @@ class Operand {
   Where where() const { return where_; }
 
  private:
+  template <Arithmetic N>
+  static std::int64_t integer_of(N v) {  // toward zero; 0 for what has no integer, such as infinity
+    if constexpr (std::is_floating_point_v<N>) {
+      if (!(v >= N(-0x1p63) && v < N(0x1p63))) return 0;
+    }
+    return static_cast<std::int64_t>(v);
+  }
+
   std::shared_ptr<struct TensorState> state_;
   Number number_ = Number::none;
   double real_ = 0;

@@ -12,18 +12,20 @@ std::atomic<std::int64_t> nodes_alive{0};
 thread_local bool recording = true;
 thread_local Where place_now;
 
+using Owned = std::vector<std::shared_ptr<void>>;
+
 // A chain of owners dies by a loop: what a dying node alone owns is put on a list, not destroyed
 // inside of its destructor.
-void bury(std::vector<Lazy>&& owned) {
-  thread_local std::vector<Lazy>* list = nullptr;
+void bury(Owned&& owned) {
+  thread_local Owned* list = nullptr;
   if (list) {
-    for (Lazy& n : owned) list->push_back(std::move(n));
+    for (auto& n : owned) list->push_back(std::move(n));
     return;
   }
-  std::vector<Lazy> mine = std::move(owned);
+  Owned mine = std::move(owned);
   list = &mine;
   while (!mine.empty()) {
-    const Lazy last = std::move(mine.back());
+    const auto last = std::move(mine.back());
     mine.pop_back();
   }
   list = nullptr;
@@ -64,10 +66,9 @@ Lazy view_of(Op op, const Lazy& x, LazyArg arg, ShapeTracker tracker) {
 }  // namespace
 
 LazyBuffer::~LazyBuffer() {
-  std::vector<Lazy> owned = std::move(src);
+  Owned owned(std::make_move_iterator(src.begin()), std::make_move_iterator(src.end()));
   owned.push_back(std::move(base));
-  if (own_gradient)
-    for (Lazy& n : own_gradient->inputs) owned.push_back(std::move(n));
+  owned.push_back(std::move(own_gradient));  // its rule holds nodes too
   bury(std::move(owned));
   --nodes_alive;
 }
@@ -88,7 +89,7 @@ bool is_leaf(const LazyBuffer& n) { return n.own_gradient && n.own_gradient->inp
 void LazyBuffer::realized_as(std::shared_ptr<Buffer> bytes) {
   buffer = std::move(bytes);
   if (requires_grad && !is_leaf(*this)) return;  // a gradient may still walk through it
-  bury(std::move(src));
+  bury({std::make_move_iterator(src.begin()), std::make_move_iterator(src.end())});
   src.clear();
 }
 

@@ -87,7 +87,7 @@ TEST(Operations, GradientOfATableIsLinear) {
 
 TEST(Operations, ScanIsLinear) {
   const std::int64_t n = 1'000'000;
-  const Work work = work_of([n](Inputs& in) { return in.floats({n}).cumsum(); });
+  const Work work = work_of([](Inputs& in) { return in.floats({n}).cumsum(); });
   RecordProperty("operations", std::to_string(work.operations));
   EXPECT_GE(work.operations, n - 1);
   EXPECT_LE(work.operations, 4 * n);
