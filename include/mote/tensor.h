@@ -465,20 +465,6 @@ class Part : public Tensor {
   Where where_;
 };
 
-inline Part Tensor::operator()(const Index& a) const { return at({a}, a.where); }
-inline Part Tensor::operator()(const Index& a, const Index& b) const { return at({a, b}, a.where); }
-inline Part Tensor::operator()(const Index& a, const Index& b, const Index& c) const {
-  return at({a, b, c}, a.where);
-}
-inline Part Tensor::operator()(const Index& a, const Index& b, const Index& c,
-                               const Index& d) const {
-  return at({a, b, c, d}, a.where);
-}
-inline Part Tensor::operator()(const Index& a, const Index& b, const Index& c, const Index& d,
-                               const Index& e) const {
-  return at({a, b, c, d, e}, a.where);
-}
-
 // ---- operators; a number takes the tensor's dtype. `/` on integers gives float32.
 Tensor operator+(const Operand&, const Operand&);
 Tensor operator-(const Operand&, const Operand&);

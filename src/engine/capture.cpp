@@ -34,9 +34,11 @@ class Recording final : public Captured {
     std::vector<std::shared_ptr<Buffer>> slots;
     for (const CaptureItem& item : items_) {
       slots = item.slots;
-      for (auto& slot : slots)
-        for (const Hole& hole : holes)
-          if (slot.get() == hole.recorded) slot = hole.now;
+      for (auto& slot : slots) {
+        // Once only: an input may be the result that was recorded.
+        const auto hole = std::ranges::find(holes, slot.get(), &Hole::recorded);
+        if (hole != holes.end()) slot = hole->now;
+      }
       if (item.kernel) launch(*item.kernel, *item.device, slots);
       else copy_bytes(*slots[0], *slots[1]);
     }

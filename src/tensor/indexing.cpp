@@ -355,6 +355,19 @@ Part& Part::operator/=(const Operand& v) {
   return *this = Operand(static_cast<const Tensor&>(*this) / v, v.where());
 }
 
+Part Tensor::operator()(const Index& a) const { return at({a}, a.where); }
+Part Tensor::operator()(const Index& a, const Index& b) const { return at({a, b}, a.where); }
+Part Tensor::operator()(const Index& a, const Index& b, const Index& c) const {
+  return at({a, b, c}, a.where);
+}
+Part Tensor::operator()(const Index& a, const Index& b, const Index& c, const Index& d) const {
+  return at({a, b, c, d}, a.where);
+}
+Part Tensor::operator()(const Index& a, const Index& b, const Index& c, const Index& d,
+                        const Index& e) const {
+  return at({a, b, c, d, e}, a.where);
+}
+
 Part Tensor::at(std::vector<Index> indices, Where where) const {
   expect_defined("index", *this, where);
   return Part(*this, std::move(indices), where);

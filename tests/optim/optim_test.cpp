@@ -7,6 +7,7 @@
 
 #include "engine/engine.h"
 #include "mote/mote.h"
+#include "tensor/devices.h"
 #include "testing.h"
 
 namespace mote::testing {
@@ -16,7 +17,6 @@ using Doubles = std::vector<double>;
 using optim::Optimizer;
 
 constexpr int steps = 20;
-const char* const devices_to_try[] = {"REF", "CLANG", "CPU"};
 
 // One parameter's formula: from (step from 1, value, gradient) to the next value.
 using Formula = std::function<void(int t, Doubles& p, const Doubles& g)>;
@@ -199,7 +199,7 @@ TEST_P(Optimizers, FollowTheirFormula) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Optimizers,
-                         ::testing::Combine(::testing::ValuesIn(devices_to_try),
+                         ::testing::Combine(::testing::ValuesIn(computing_devices),
                                             ::testing::ValuesIn(rows)),
                          [](const auto& chosen) {
                            return std::string(std::get<0>(chosen.param)) + "_" +
@@ -237,7 +237,7 @@ TEST(Step, OfAdamIsAtMostAKernelForEachParameter) {
 }
 
 TEST(Step, IsInPlace) {
-  for (const char* device : {"CLANG", "CPU"}) {
+  for (const char* device : compiling_devices) {
     set_default_device(device);
     const Tensor p = Tensor::ones({1000}, {.requires_grad = true}).realize();
     optim::Adam adam({p}, 0.01);
@@ -268,7 +268,7 @@ TEST(Step, LeavesParametersWithoutGradientAlone) {
 }
 
 TEST(Step, LearningRateMayChangeBetweenReplays) {
-  for (const char* device : {"CLANG", "CPU"}) {
+  for (const char* device : compiling_devices) {
     set_default_device(device);
     const Tensor p = Tensor::zeros({2}, {.requires_grad = true});
     optim::SGD sgd_({p}, 1.0);
@@ -302,7 +302,7 @@ TEST(Step, OnAnotherDeviceThanTheDefault) {
 }
 
 TEST(Step, OfFloat16AndFloat64Parameters) {
-  for (const char* device : devices_to_try) {
+  for (const char* device : computing_devices) {
     set_default_device(device);
     for (DType t : {DType::float16, DType::bfloat16, DType::float64}) {
       const Tensor p = Tensor::ones({3}, {.dtype = t, .requires_grad = true});
