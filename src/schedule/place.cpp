@@ -186,7 +186,7 @@ class Placer {
       const bool whole = free == u.open || outer == outputs_of(u.open);
       const bool prefix =
           whole || (chains(out_.kernels[static_cast<std::size_t>(u.kernel)].prefixes, outer) &&
-                    chains(fresh, outer) && parallel_enough(u.kernel, outer, v));
+                    chains(fresh, outer) && parallel_enough(u.kernel, outer, v.cost));
       if (v.node->op != Op::reduce && (!prefix || outputs_of(free) != free)) {
         total += std::min(extents_.product(u.open), 3 * extents_.product(free));
         continue;
@@ -198,11 +198,11 @@ class Placer {
     return total;
   }
 
-  // Hoisting leaves only the loops of the prefix to run in parallel.
-  bool parallel_enough(int kernel, const RangeSet& outer, const Value& v) const {
+  // Hoisting leaves only the loops of the prefix to run in parallel; `cost` is of one step of them.
+  bool parallel_enough(int kernel, const RangeSet& outer, double cost) const {
     const double all =
         static_cast<double>(product(out_.kernels[static_cast<std::size_t>(kernel)].shape).hi());
-    const double work = all * flop + v.cost * extents_.product(outer);
+    const double work = all * flop + cost * extents_.product(outer);
     return extents_.product(outer) >= 16 || work < 200'000;
   }
 
@@ -238,7 +238,7 @@ class Placer {
           return {};
     }
     if (!chains(out_.kernels[static_cast<std::size_t>(first.kernel)].prefixes, outer)) return {};
-    if (!parallel_enough(first.kernel, outer, v)) return {};
+    if (!parallel_enough(first.kernel, outer, v.cost * static_cast<double>(size))) return {};
     return staged;
   }
 
