@@ -91,39 +91,47 @@ class Placer {
       v.cost = n->is_realized() ? access : 0;
       return;
     }
-    int nodes = 1, leaves = 0;
-    double cost = is_elementwise(n->op) ? op_cost(n->op) : 0;
-    for (const Lazy& s : n->src) {
-      const Lazy& b = base_of(s);
-      const bool stored = must_store(b);
-      nodes += stored ? 1 : nodes_[b.get()];
-      leaves += stored ? 1 : leaves_[b.get()];
-      // A heavy value with several readers counts as read, or costs explode.
-      const double c = out_.values[b.get()].cost;
-      cost += stored || (c > heavy && readers_[b.get()] > 0) ? access : c;
-      ++readers_[b.get()];
+    note_sums(n);
+    Weight weight = added_up(*n);
+    if (weight.nodes > most_nodes || weight.leaves > most_leaves) {
+      // What it is made of is stored, not itself: a product over broadcasts is larger than both sides.
+      for (const Lazy& s : n->src)
+        if (nodes_[base_of(s).get()] > few_nodes) too_large_.insert(base_of(s).get());
+      weight = added_up(*n);
     }
+    for (const Lazy& s : n->src) ++readers_[base_of(s).get()];
     if (n->op == Op::reduce) {
       const double times = static_cast<double>(n->src[0]->elements()) /
                            std::max<double>(1, static_cast<double>(n->elements()));
-      cost = is_gather(n) ? 4 : (cost + flop) * times;
+      weight.cost = is_gather(n) ? 4 : (weight.cost + flop) * times;
     }
-    note_sums(n);
-    if (nodes > most_nodes || leaves > most_leaves) {
-      // What it is made of is stored, not itself: a product over broadcasts is larger than both sides.
-      nodes = 1;
-      leaves = 0;
-      for (const Lazy& s : n->src) {
-        const Lazy& b = base_of(s);
-        const bool stored = nodes_[b.get()] > few_nodes;
-        if (stored) too_large_.insert(b.get());
-        nodes += stored ? 1 : nodes_[b.get()];
-        leaves += stored ? 1 : leaves_[b.get()];
-      }
+    nodes_[n.get()] = weight.nodes;
+    leaves_[n.get()] = weight.leaves;
+    v.cost = weight.cost;
+  }
+
+  struct Weight {
+    int nodes = 1, leaves = 0;
+    double cost = 0;
+  };
+
+  // Of one element of n, with the sources that are not stored written out.
+  Weight added_up(const LazyBuffer& n) {
+    Weight out;
+    out.cost = is_elementwise(n.op) ? op_cost(n.op) : 0;
+    std::vector<const LazyBuffer*> met;
+    for (const Lazy& s : n.src) {
+      const Lazy& b = base_of(s);
+      const bool stored = must_store(b);
+      out.nodes += stored ? 1 : nodes_[b.get()];
+      out.leaves += stored ? 1 : leaves_[b.get()];
+      // A heavy value with several readers counts as read, or costs explode.
+      const double c = out_.values[b.get()].cost;
+      const bool again = readers_[b.get()] > 0 || std::ranges::find(met, b.get()) != met.end();
+      out.cost += stored || (c > heavy && again) ? access : c;
+      met.push_back(b.get());
     }
-    nodes_[n.get()] = nodes;
-    leaves_[n.get()] = leaves;
-    v.cost = cost;
+    return out;
   }
 
   // A sum of floats that is computed twice may be rounded in two ways. Where equality counts (the
@@ -186,7 +194,7 @@ class Placer {
       const bool whole = free == u.open || outer == outputs_of(u.open);
       const bool prefix =
           whole || (chains(out_.kernels[static_cast<std::size_t>(u.kernel)].prefixes, outer) &&
-                    chains(fresh, outer) && parallel_enough(u.kernel, outer, v));
+                    chains(fresh, outer) && parallel_enough(u.kernel, outer, v.cost));
       if (v.node->op != Op::reduce && (!prefix || outputs_of(free) != free)) {
         total += std::min(extents_.product(u.open), 3 * extents_.product(free));
         continue;
@@ -198,11 +206,11 @@ class Placer {
     return total;
   }
 
-  // Hoisting leaves only the loops of the prefix to run in parallel.
-  bool parallel_enough(int kernel, const RangeSet& outer, const Value& v) const {
+  // Hoisting leaves only the loops of the prefix to run in parallel; `cost` is of one step of them.
+  bool parallel_enough(int kernel, const RangeSet& outer, double cost) const {
     const double all =
         static_cast<double>(product(out_.kernels[static_cast<std::size_t>(kernel)].shape).hi());
-    const double work = all * flop + v.cost * extents_.product(outer);
+    const double work = all * flop + cost * extents_.product(outer);
     return extents_.product(outer) >= 16 || work < 200'000;
   }
 
@@ -238,7 +246,7 @@ class Placer {
           return {};
     }
     if (!chains(out_.kernels[static_cast<std::size_t>(first.kernel)].prefixes, outer)) return {};
-    if (!parallel_enough(first.kernel, outer, v)) return {};
+    if (!parallel_enough(first.kernel, outer, v.cost * static_cast<double>(size))) return {};
     return staged;
   }
 
