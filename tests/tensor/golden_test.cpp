@@ -10,6 +10,7 @@
 #include "base/scalar.h"
 #include "tensor/devices.h"
 #include "tensor/golden.h"
+#include "testing.h"
 
 namespace mote::testing {
 namespace {
@@ -156,9 +157,13 @@ void run_table(const char* device, const Table& table) {
     for (const Running& r : batch) check(r);
     batch.clear();
   };
+  // A C compiler takes its time: in a fast run it sees every eighth case.
+  const int stride = fast() && std::string_view(device) == "CLANG" ? 8 : 1;
+  int number = 0;
   for (const Case& c : golden_cases()) {
     const auto row = std::ranges::find(rows, c.op, &Row::op);
-    if (row == rows.end() || is_faulty(device, c.name)) continue;
+    if (row == rows.end() || number++ % stride != 0) continue;
+    if (is_faulty(device, c.name)) continue;
     SCOPED_TRACE(c.name);
     try {
       batch.push_back({&c, row->bound, row->run(inputs_of(c))});

@@ -16,7 +16,6 @@ struct GradientRow {
   std::function<Tensor(const Tensors&)> run;  // any shape
   double low = -2, high = 2;                  // the inputs lie there; no two are nearly equal
   bool twice = false;                         // the second derivative is checked too
-  bool provable = true;  // false: verify cannot prove the gradient's accesses, and is switched off
 };
 
 std::vector<GradientRow> elementwise_gradients();

@@ -1,12 +1,11 @@
-// Gradients against central differences in float64, first and second ones, on every device; the
-// differences themselves are taken on REF.
+// Gradients against central differences in float64, first and second ones, on every device (CLANG,
+// whose compiler takes its time: every fourth row); the differences themselves are taken on REF.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <random>
 
-#include "base/flags.h"
 #include "tensor/devices.h"
 #include "tensor/gradient_rows.h"
 #include "testing.h"
@@ -105,7 +104,6 @@ void check_on(const char* device, const GradientRow& row, const std::vector<Doub
   SCOPED_TRACE(row.name + (second ? ", second derivative, on " : ", first derivative, on ") +
                device);
   set_default_device(device);
-  if (!row.provable) set_flag("MOTE_VERIFY", "0");
   try {
     const Tensors x = tensors_of(row, values, true);
     const Tensors got = gradient({loss_of(row, x, second)}, x);
@@ -118,17 +116,21 @@ void check_on(const char* device, const GradientRow& row, const std::vector<Doub
   } catch (const Error& e) {
     ADD_FAILURE() << e.what();
   }
-  unset_flag("MOTE_VERIFY");
 }
 
 void check_rows(const std::vector<GradientRow>& rows, std::uint64_t seed) {
+  int number = 0;
   for (const GradientRow& row : rows) {
+    const bool compiled_by_clang = number++ % 4 == 0;
     const std::vector<Doubles> values = values_of(row, seed);
     for (bool second : {false, true}) {
       if (second && !row.twice) continue;
       set_default_device("REF");
       const auto want = differences(row, values, second);
-      for (const char* device : computing_devices) check_on(device, row, values, want, second);
+      for (const char* device : computing_devices) {
+        if (std::string_view(device) == "CLANG" && !compiled_by_clang) continue;
+        check_on(device, row, values, want, second);
+      }
     }
   }
 }

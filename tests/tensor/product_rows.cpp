@@ -7,7 +7,6 @@ namespace {
 
 using In = const Tensors&;
 using Sizes = std::vector<std::int64_t>;
-const Slice all;
 
 Row row(std::string op, std::function<Tensors(In)> f) {
   return {std::move(op), Bound::reduce, std::move(f)};
