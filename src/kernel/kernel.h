@@ -94,4 +94,7 @@ Kernel home(Kernel, std::size_t nest);
 
 std::string to_text(const Kernel&);
 
+// The flat index of an element of a table, row-major over the greatest extents.
+Int flat_index(std::span<const Expr> dims, std::span<const Int> indices);
+
 }  // namespace mote

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernel/code.h"
+#include "kernel/kernel.h"
 #include "symbolic/int.h"
 
 namespace mote {
@@ -114,8 +114,5 @@ class Writer {
   Value next_value_ = 0;
   int next_serial_ = 0;
 };
-
-// The flat index of an element of a table, row-major over the greatest extents.
-Int flat_index(std::span<const Expr> dims, std::span<const Int> indices);
 
 }  // namespace mote

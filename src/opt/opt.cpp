@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
+#include <unordered_set>
 
 #include "base/text.h"
 #include "base/trace.h"
@@ -43,22 +45,36 @@ double size_of_reduce(const Expr& e) {
   return n;
 }
 
+// Every node of the values themselves, not of the tables that they read.
+std::vector<Expr> outside_of_tables(const std::vector<Expr>& roots) {
+  std::vector<Expr> out, stack = roots;
+  std::unordered_set<Expr> seen(roots.begin(), roots.end());
+  while (!stack.empty()) {
+    const Expr e = std::move(stack.back());
+    stack.pop_back();
+    out.push_back(e);
+    if (e->op == Op::stage) continue;
+    for (const Expr& s : e->src)
+      if (seen.insert(s).second) stack.push_back(s);
+  }
+  std::ranges::reverse(out);  // sources first, near enough
+  return out;
+}
+
 NestView look_at(const Nest& nest) {
   NestView v{&nest, {}, {}, 1, {}, nest.stores[0]->dtype};
   Expr hottest;
   double most = 0;
-  for (const Expr& s : nest.stores) {
-    for (const Expr& e : topological(s)) {
-      if (e->op == Op::stage) v.captured |= e->free;
-      if (e->op != Op::reduce) continue;
-      double work = size_of_reduce(e);
-      for (const Expr& l : nest.loops)
-        if (e->free.has(static_cast<int>(l->arg)))
-          work *= static_cast<double>(std::max<std::int64_t>(extent(l), 1));
-      if (work <= most) continue;
-      most = work;
-      hottest = e;
-    }
+  for (const Expr& e : outside_of_tables(nest.stores)) {
+    if (e->op == Op::stage) v.captured |= e->free;
+    if (e->op != Op::reduce) continue;
+    double work = size_of_reduce(e);
+    for (const Expr& l : nest.loops)
+      if (e->free.has(static_cast<int>(l->arg)))
+        work *= static_cast<double>(std::max<std::int64_t>(extent(l), 1));
+    if (work <= most) continue;
+    most = work;
+    hottest = e;
   }
   const std::vector<Expr> roots = hottest ? std::vector<Expr>{hottest->src[0]} : nest.stores;
   if (hottest) {
@@ -66,7 +82,7 @@ NestView look_at(const Nest& nest) {
     v.reduce_size = size_of_reduce(hottest);
     v.dtype = hottest->dtype;
   }
-  for (const Expr& e : topological(roots))
+  for (const Expr& e : outside_of_tables(roots))
     if (e->op == Op::load || e->op == Op::stage_at) v.reads.push_back(e);
   return v;
 }
@@ -120,15 +136,29 @@ class Chooser {
   Chooser(Kernel k, const Target& target) : k_(std::move(k)), target_(target) {}
 
   Kernel run() {
-    for (Nest& nest : k_.nests) {
-      if (is_ordered(nest)) continue;
-      choose(look_at(nest));
+    for (std::size_t i = 0; i < k_.nests.size(); ++i) {
+      if (is_ordered(k_.nests[i])) continue;
+      const Nest nest = k_.nests[i];
+      for (const Expr& e : topological(nest.stores))
+        if (e->op == Op::stage) choose(look_at(nest_of(e)), true);
+      choose(look_at(nest), false);
     }
     return std::move(k_);
   }
 
  private:
-  void choose(const NestView& v) {
+  // The filling of a table, looked at as a nest that stores it.
+  const Nest& nest_of(const Expr& table) {
+    tables_.emplace_back();
+    Nest& nest = tables_.back();
+    nest.loops.assign(table->src.begin() + 1, table->src.end());
+    const std::vector<Int> own(nest.loops.begin(), nest.loops.end());
+    nest.stores = {store(slot(first_table, table->dtype, 1), flat_index(nest.loops, own).expr(),
+                         table->src[0])};
+    return nest;
+  }
+
+  void choose(const NestView& v, bool table) {
     const int widest = std::max(1, target_.vector_bytes / std::max(size_of(v.dtype), 4));
     Expr best;
     int best_lanes = 1;
@@ -137,6 +167,7 @@ class Chooser {
     for (const Expr& r : v.nest->loops) {
       const int lanes = lanes_for(extent(r), widest);
       if (lanes == 1 || v.captured.has(static_cast<int>(r->arg))) continue;
+      if (table && r != v.nest->loops.back()) continue;  // rows of a table are filled by vectors
       const double cost = (read_cost(v, r, lanes) + write_cost(v, r, lanes) + 0.5) / lanes;
       if (cost >= least * 0.98) continue;
       least = cost;
@@ -167,7 +198,6 @@ class Chooser {
 
   // Copies of the vector range, then of a range that some reads do not depend on.
   void tile(const NestView& v, const Expr& vector, int lanes, bool vector_is_reduce) {
-    if (!v.captured.empty()) return;  // copies would fill tables of their own
     const bool reduces = !v.reduce_ranges.empty() && v.reduce_size >= 4;
     int used = 1;
     if (vector && !vector_is_reduce) {
@@ -183,7 +213,10 @@ class Chooser {
       int best_copies = 1;
       double best_gain = 0;
       for (const Expr& r : v.nest->loops) {
-        if (r == vector || k_.choices.contains(static_cast<int>(r->arg))) continue;
+        // Copies of what a table captures would fill tables of their own.
+        if (r == vector || k_.choices.contains(static_cast<int>(r->arg)) ||
+            v.captured.has(static_cast<int>(r->arg)))
+          continue;
         const int copies = copies_for(extent(r), most_accumulators / used);
         if (copies < 2) continue;
         int shared = 0;
@@ -207,6 +240,7 @@ class Chooser {
   Kernel k_;
   const Target& target_;
   int lanes_ = 0;  // of the kernel's vectors, once chosen
+  std::deque<Nest> tables_;
 };
 
 // Two neighbouring loops as one, where no index needs the parts.
@@ -252,7 +286,8 @@ Expr lonely_sum(const Nest& nest, const Target& target) {
       return std::ranges::any_of(nest.loops, [&](const Expr& l) { return l->arg == id; });
     };
     if (extent(e->src[1]) > 1 && e->src[0]->free.has(static_cast<int>(e->src[1]->arg)) &&
-        std::ranges::all_of(e->free.ids(), is_loop)) found = e;
+        std::ranges::all_of(e->free.ids(), is_loop))
+      found = e;
   }
   return found;
 }

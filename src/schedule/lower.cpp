@@ -224,7 +224,28 @@ class Lowerer {
       indices.push_back(spot.index[i].expr());
       inner.index[i] = Int(ranges.back());
     }
-    return stage_at(stage(compute(v.node, inner), ranges), indices);
+    const Expr body = compute(v.node, inner);
+    out_.rereads.emplace_back(v.node.get(), bytes_reread(body));
+    return stage_at(stage(body, ranges), indices);
+  }
+
+  // What is read whatever the loops around the table are at.
+  static std::int64_t bytes_reread(const Expr& body) {
+    std::int64_t bytes = 0;
+    for (const Expr& e : topological(body)) {
+      if (e->op != Op::load || e->src[1]->free != bound_ids(e->src[1]->free)) continue;
+      std::int64_t elements = 1;
+      for (const Expr& r : topological(e->src[1]))
+        if (r->op == Op::range)
+          elements = std::min(elements * std::max<std::int64_t>(r->src[0]->hi, 1), e->src[0]->arg2);
+      bytes += elements * size_of(e->dtype);
+    }
+    return bytes;
+  }
+
+  static RangeSet bound_ids(RangeSet set) {
+    set.words[0] = set.words[1] = 0;
+    return set;
   }
 
   Expr compute(const Lazy& n, const Spot& spot) {

@@ -13,6 +13,8 @@ struct LoweredKernel {
   std::vector<const LazyBuffer*> slots;  // by slot number; the written value is slot 0
   const LazyBuffer* writes = nullptr;
   bool accumulates = false;  // a scatter onto what slot 0 holds already
+  // The values that are tables, with the bytes that filling one reads each time anew.
+  std::vector<std::pair<const LazyBuffer*, std::int64_t>> rereads;
 };
 
 // The kernel of plan number `k`.

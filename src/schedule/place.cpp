@@ -195,7 +195,13 @@ class Placer {
       const bool prefix =
           whole || (chains(out_.kernels[static_cast<std::size_t>(u.kernel)].prefixes, outer) &&
                     chains(fresh, outer) && parallel_enough(u.kernel, outer, v.cost));
-      if (v.node->op != Op::reduce && (!prefix || outputs_of(free) != free)) {
+      if (free != u.open && outputs_of(free) != free) {  // in a sum's loop, and in others around it
+        total += v.node->op == Op::reduce
+                     ? extents_.product(u.open)
+                     : std::min(extents_.product(u.open), 3 * extents_.product(free));
+        continue;
+      }
+      if (v.node->op != Op::reduce && !prefix) {
         total += std::min(extents_.product(u.open), 3 * extents_.product(free));
         continue;
       }

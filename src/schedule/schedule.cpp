@@ -63,7 +63,7 @@ class Scheduler {
     kernels_.clear();
     placement_ = {};
     survive_ = surviving(topological(roots_), wanted_);  // before a plan owns the nodes as well
-    placement_ = place(roots_, {}, options_);
+    placement_ = place(roots_, forced_, options_);
     for (std::size_t k = 0; k < placement_.kernels.size(); ++k) {
       if (is_copy(k)) {
         LoweredKernel copy;
@@ -72,6 +72,7 @@ class Scheduler {
         kernels_.push_back(std::move(copy));
       } else {
         kernels_.push_back(lower_kernel(placement_, static_cast<int>(k)));
+        if (rereads_too_much(kernels_.back())) return false;
       }
     }
     assign_buffers();
@@ -149,6 +150,19 @@ class Scheduler {
       }
     }
     return false;
+  }
+
+  // Tables are for what stays in half of the second cache while they are filled again and again: past
+  // that the largest is stored.
+  bool rereads_too_much(const LoweredKernel& kernel) {
+    std::int64_t bytes = 0;
+    std::pair<const LazyBuffer*, std::int64_t> largest{};
+    for (const auto& table : kernel.rereads) {
+      bytes += table.second;
+      if (table.second > largest.second) largest = table;
+    }
+    return 2 * bytes > kernel.writes->device->target().l2_bytes &&
+           forced_.insert(largest.first).second;
   }
 
   // Is all that an assign in place writes in a temporary already?
@@ -272,6 +286,7 @@ class Scheduler {
   const ScheduleOptions& options_;
   std::vector<Lazy> roots_;
   std::unordered_set<const LazyBuffer*> wanted_, published_, survive_;
+  std::unordered_set<const LazyBuffer*> forced_;  // stored, whatever it costs
   Placement placement_;
   std::vector<LoweredKernel> kernels_;
   std::unordered_map<const LazyBuffer*, std::shared_ptr<Buffer>> buffers_;

@@ -153,11 +153,11 @@ TEST(Moves, KeepResults) {
     ASSERT_NO_THROW(interpret(plain, want.pointers()));
     try {
       verify(code);
-    } catch (const InternalError& e) {  // ragged in too many ways at once: not proven, but not wrong
+    } catch (
+        const InternalError& e) {  // ragged in too many ways at once: not proven, but not wrong
       ++unproven;
-      ASSERT_EQ(std::string(e.what()).find("goes to"), std::string::npos)
-          << e.what() << "\n"
-          << to_text(code);
+      ASSERT_EQ(std::string(e.what()).find("goes to"), std::string::npos) << e.what() << "\n"
+                                                                          << to_text(code);
     }
     const bool in_place = std::ranges::any_of(
         c.kernel.words, [](const std::string& w) { return w.starts_with("home"); });
