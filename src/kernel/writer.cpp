@@ -286,11 +286,13 @@ void Writer::make(const Expr& e) {
 // An index sum: what is known further out first, so that it is added up there; what varies by lane
 // late; the constant last, where an address has room for it.
 void Writer::make_sum(const Expr& e) {
-  std::vector<Expr> terms(e->src.begin(), e->src.end());
-  const auto late = [&](const Expr& t) {
-    return std::tuple(is_constant(t), depends_on_lane(t), depth_of_made(t));
-  };
-  std::ranges::stable_sort(terms, {}, late);
+  std::vector<std::pair<std::tuple<bool, bool, int, std::size_t>, Expr>> order;
+  for (const Expr& t : e->src)
+    order.emplace_back(
+        std::tuple(is_constant(t), depends_on_lane(t), depth_of_made(t), order.size()), t);
+  std::ranges::sort(order, {}, [](const auto& o) { return o.first; });
+  std::vector<Expr> terms;
+  for (const auto& [key, t] : order) terms.push_back(t);
   Value sum = emit(terms[0]);
   int at = depth_of_made(terms[0]), lanes = lanes_of(terms[0]);
   for (std::size_t i = 1; i < terms.size(); ++i) {
