@@ -11,6 +11,7 @@
 #include "ir/verify.h"
 #include "kernel/kernel.h"
 #include "opt/opt.h"
+#include "schedule/cache.h"
 
 namespace mote {
 namespace {
@@ -112,6 +113,7 @@ std::vector<std::shared_ptr<const CompiledKernel>> compile(std::span<const Expr>
 }
 
 void clear_kernel_cache() {
+  clear_schedule_cache();
   const std::lock_guard lock(cache().mutex);
   cache().kernels.clear();
 }

@@ -10,9 +10,10 @@
 
 #include "base/flags.h"
 #include "base/text.h"
+#include "base/trace.h"
 #include "engine/launch.h"
 #include "ref/ref.h"
-#include "schedule/schedule.h"
+#include "schedule/cache.h"
 
 namespace mote {
 namespace {
@@ -88,7 +89,10 @@ void realize_scheduled(std::span<const Lazy> roots) {
   options.memory_plan = flag_int("MOTE_MEMORY_PLAN") != 0;
   for (;;) {
     std::unique_lock lock(graph_lock());
-    const Schedule plan = schedule(roots, options);
+    bool hit = false;
+    const Schedule plan = schedule_cached(roots, options, &hit);
+    count_scheduled(hit);
+    if (hit && tracing(3)) trace({3, "schedule", "", "schedule: taken from the cache"});
     if (plan.items.empty()) return publish(plan);
     const std::uint64_t epoch = graph_epoch;
     lock.unlock();

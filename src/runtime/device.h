@@ -40,6 +40,8 @@ class Buffer {
   Device& device() const { return *device_; }
   std::int64_t bytes() const { return bytes_; }
   const std::string& name() const { return name_; }
+  const std::shared_ptr<Buffer>& parent() const { return parent_; }  // of a part; else null
+  std::int64_t offset() const { return offset_; }                    // of a part, in its parent
   bool allocated() const;
   void* data();  // the device's address; allocates (MemoryError names size, name)
   void read(void* to, std::int64_t offset, std::int64_t bytes);  // device -> host, waits

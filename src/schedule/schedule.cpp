@@ -15,31 +15,6 @@
 namespace mote {
 namespace {
 
-// What outlives the schedule: nodes that somebody outside of it owns, and what those still need.
-std::unordered_set<const LazyBuffer*> surviving(
-    const std::vector<Lazy>& order, const std::unordered_set<const LazyBuffer*>& roots) {
-  std::unordered_map<const LazyBuffer*, long> explained;
-  for (const Lazy& n : order) {
-    for (const Lazy& s : n->src) ++explained[s.get()];
-    if (n->base) ++explained[n->base.get()];
-    if (n->own_gradient)
-      for (const Lazy& s : n->own_gradient->inputs) ++explained[s.get()];
-  }
-  std::unordered_set<const LazyBuffer*> out;
-  for (auto at = order.rbegin(); at != order.rend(); ++at) {
-    const Lazy& n = *at;
-    const bool owned = n.use_count() - 1 > explained[n.get()];
-    const bool drops =
-        roots.contains(n.get()) && !n->requires_grad;  // realized: lets its sources go
-    if (!owned && !out.contains(n.get())) continue;
-    out.insert(n.get());
-    if (drops || n->is_realized()) continue;
-    for (const Lazy& s : n->src) out.insert(s.get());
-    if (n->base) out.insert(n->base.get());
-  }
-  return out;
-}
-
 class Scheduler {
  public:
   Scheduler(std::span<const Lazy> roots, const ScheduleOptions& options) : options_(options) {
@@ -297,6 +272,30 @@ class Scheduler {
 };
 
 }  // namespace
+
+std::unordered_set<const LazyBuffer*> surviving(
+    const std::vector<Lazy>& order, const std::unordered_set<const LazyBuffer*>& wanted) {
+  std::unordered_map<const LazyBuffer*, long> explained;
+  for (const Lazy& n : order) {
+    for (const Lazy& s : n->src) ++explained[s.get()];
+    if (n->base) ++explained[n->base.get()];
+    if (n->own_gradient)
+      for (const Lazy& s : n->own_gradient->inputs) ++explained[s.get()];
+  }
+  std::unordered_set<const LazyBuffer*> out;
+  for (auto at = order.rbegin(); at != order.rend(); ++at) {
+    const Lazy& n = *at;
+    const bool owned = n.use_count() - 1 > explained[n.get()];
+    const bool drops =
+        wanted.contains(n.get()) && !n->requires_grad;  // realized: lets its sources go
+    if (!owned && !out.contains(n.get())) continue;
+    out.insert(n.get());
+    if (drops || n->is_realized()) continue;
+    for (const Lazy& s : n->src) out.insert(s.get());
+    if (n->base) out.insert(n->base.get());
+  }
+  return out;
+}
 
 Schedule schedule(std::span<const Lazy> roots, const ScheduleOptions& options) {
   return Scheduler(roots, options).run();

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "base/target.h"
@@ -39,6 +40,10 @@ struct ScheduleOptions {
 
 // All that the roots need and that is not realized yet. Hold graph_lock() from here to publish().
 Schedule schedule(std::span<const Lazy> roots, const ScheduleOptions& = {});
+// What outlives a schedule of these nodes (sources first): those that somebody outside of the graph
+// owns, and what they need, given which are wanted.
+std::unordered_set<const LazyBuffer*> surviving(
+    const std::vector<Lazy>& order, const std::unordered_set<const LazyBuffer*>& wanted);
 void publish(const Schedule&);
 
 }  // namespace mote
