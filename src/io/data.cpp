@@ -66,8 +66,10 @@ Idx read_idx(const std::string& path, Where where) {
     refuse(path, cat("its elements have type ", static_cast<int>(bytes[2]), ", not bytes (8)"),
            where);
   const std::size_t axes = bytes[3], header = 4 + 4 * axes;
-  if (axes < 1 || axes > 4 || bytes.size() < header)
-    refuse(path, cat("its header names ", static_cast<int>(axes), " axes"), where);
+  if (axes < 1 || axes > 4)
+    refuse(path, cat("its header names ", axes, " axes, not 1 to 4"), where);
+  if (bytes.size() < header)
+    refuse(path, cat("it ends within its header of ", axes, " axes"), where);
   Idx out;
   std::uint64_t total = 1;
   for (std::size_t i = 0; i < axes; ++i) {
