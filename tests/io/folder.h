@@ -40,6 +40,8 @@ class Folder {
   // Writes a file and returns its path.
   template <class Content>
   std::string put(const std::string& name, const Content& content) const {
+    // Some file systems write a file to the disk at once when it is cut and written anew.
+    std::filesystem::remove(*this / name);
     std::ofstream file(*this / name, std::ios::binary);
     file.write(reinterpret_cast<const char*>(content.data()),
                static_cast<std::streamsize>(content.size()));
