@@ -1,5 +1,5 @@
-// safetensors: 8 bytes of header length, a JSON header, then the bytes of the tensors. The header is
-// hostile input: sizes are checked against the file before anything is made of them.
+// safetensors: 8 bytes of header length, a JSON header, then the bytes of the tensors. The header
+// is hostile input: sizes are checked against the file before anything is made of them.
 #include <fcntl.h>
 #include <unistd.h>
 
