@@ -72,9 +72,11 @@ class Dataset {
     std::int64_t batch_;
     BatchOptions options_;
   };
-  Batches batches(std::int64_t batch, BatchOptions options = {}) const {
+  // They look at this set, which must outlive them.
+  Batches batches(std::int64_t batch, BatchOptions options = {}) const& {
     return Batches(*this, batch, options);
   }
+  Batches batches(std::int64_t batch, BatchOptions options = {}) const&& = delete;
 
  private:
   std::vector<std::uint8_t> pixels_, labels_;
@@ -84,8 +86,9 @@ class Dataset {
 struct TrainTest {
   Dataset train, test;
 };
-// The real digits: 60,000 and 10,000 pictures of 28 x 28. Looked for in MOTE_DATA_DIR, then where
-// mote is installed, then in its source. FileError lists the places.
+// The real digits: 60,000 and 10,000 pictures of 28 x 28. Looked for in `folder` alone if one is
+// named, else in MOTE_DATA_DIR, then where mote is installed, then in its source. The first place
+// that holds pictures must hold the whole set. FileError lists the places.
 TrainTest mnist(const std::string& folder = "", Where = Where::here());
 // One IDX file, gzip or not: magic, sizes and length are checked.
 struct Idx {
@@ -108,7 +111,7 @@ class ProgressBar {
  private:
   std::int64_t total_, unit_, done_ = 0;
   std::string unit_name_;
-  double begun_, shown_ = 0;
+  double begun_, shown_ = -1e9;
   bool terminal_;
 };
 
@@ -144,7 +147,7 @@ Progress<Range> progress(Range range) {
   return Progress<Range>(std::move(range));
 }
 
-// A picture (H, W) in 0..1 as blocks of text, for the terminal.
+// A picture (H, W), or one with axes of 1 before these, in 0..1 as blocks of text, for the terminal.
 std::string picture(const Tensor&, Where = Where::here());
 
 }  // namespace mote

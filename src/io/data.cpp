@@ -41,9 +41,28 @@ std::vector<std::uint8_t> inflated(const std::string& path, Where where) {
   return out;
 }
 
-std::string found(const std::vector<std::string>& folders, const std::string& name, Where where) {
+// Where the set's files are looked for, and what to do when they are nowhere.
+struct Places {
+  std::vector<std::string> folders;
+  std::string advice;
+};
+
+Places places_of_mnist(const std::string& folder) {
+  const std::string set = folder.empty() ? flag("MOTE_DATA_DIR") : folder;
+  Places out;
+  if (!set.empty()) out.folders = {set + "/mnist", set};
+  if (!folder.empty()) {
+    out.advice = "give the folder of the four IDX files";
+    return out;
+  }
+  out.folders.insert(out.folders.end(), {MOTE_INSTALL_DATA "/mnist", MOTE_SOURCE_DATA "/mnist"});
+  out.advice = "set MOTE_DATA_DIR to the folder that holds mnist/";
+  return out;
+}
+
+std::string found(const Places& places, const std::string& name, Where where) {
   std::string tried;
-  for (const std::string& folder : folders) {
+  for (const std::string& folder : places.folders) {
     for (const char* ending : {".gz", ""}) {
       const std::string path = folder + "/" + name + ending;
       if (fs::exists(path)) return path;
@@ -52,7 +71,33 @@ std::string found(const std::vector<std::string>& folders, const std::string& na
   }
   const std::string at = where.text();
   throw FileError(cat("mnist: ", name, " is in none of ", tried, at.empty() ? "" : " at " + at,
-                      "; set MOTE_DATA_DIR to the folder that holds mnist/"));
+                      "; ", places.advice));
+}
+
+// Pictures and their labels, which must fit to each other.
+Dataset digits_of(const std::string& image_path, const std::string& label_path, Where where) {
+  Idx images = read_idx(image_path, where), labels = read_idx(label_path, where);
+  const auto bad = [&](const std::string& path, const std::string& what) {
+    const std::string at = where.text();
+    throw FileError(cat("mnist: ", path, ": ", what, at.empty() ? "" : " at " + at,
+                        "; give the four files of one set"));
+  };
+  if (images.shape.size() != 3)
+    bad(image_path, cat("it has ", images.shape.size(), " axes, not 3"));
+  if (labels.shape.size() != 1)
+    bad(label_path, cat("it has ", labels.shape.size(), " axes, not 1"));
+  const std::int64_t height = images.shape[1], width = images.shape[2];
+  if (images.shape[0] != labels.shape[0])
+    bad(image_path, cat("it holds ", images.shape[0], " pictures, ", label_path, " ",
+                        labels.shape[0], " labels"));
+  if (height > 4096 || width > 4096)
+    bad(image_path, cat("its pictures of ", height, " x ", width, " are larger than 4096"));
+  const auto other = std::ranges::find_if(labels.bytes, [](std::uint8_t n) { return n > 9; });
+  if (other != labels.bytes.end())
+    bad(label_path, cat("label ", other - labels.bytes.begin(), " is ", static_cast<int>(*other),
+                        ", not 0 to 9"));
+  return {std::move(images.bytes), std::move(labels.bytes), static_cast<int>(height),
+          static_cast<int>(width)};
 }
 
 }  // namespace
@@ -66,8 +111,10 @@ Idx read_idx(const std::string& path, Where where) {
     refuse(path, cat("its elements have type ", static_cast<int>(bytes[2]), ", not bytes (8)"),
            where);
   const std::size_t axes = bytes[3], header = 4 + 4 * axes;
-  if (axes < 1 || axes > 4 || bytes.size() < header)
-    refuse(path, cat("its header names ", static_cast<int>(axes), " axes"), where);
+  if (axes < 1 || axes > 4)
+    refuse(path, cat("its header names ", axes, " axes, not 1 to 4"), where);
+  if (bytes.size() < header)
+    refuse(path, cat("it ends within its header of ", axes, " axes"), where);
   Idx out;
   std::uint64_t total = 1;
   for (std::size_t i = 0; i < axes; ++i) {
@@ -86,8 +133,10 @@ Idx read_idx(const std::string& path, Where where) {
 Dataset::Dataset(std::vector<std::uint8_t> pixels, std::vector<std::uint8_t> labels, int height,
                  int width)
     : pixels_(std::move(pixels)), labels_(std::move(labels)), height_(height), width_(width) {
-  if (pixels_.size() !=
-      labels_.size() * static_cast<std::size_t>(height) * static_cast<std::size_t>(width))
+  const std::int64_t picture = std::int64_t{height} * width;
+  std::int64_t total = 0;
+  if (height < 0 || width < 0 || __builtin_mul_overflow(size(), picture, &total) ||
+      pixels_.size() != static_cast<std::uint64_t>(total))
     throw ShapeError(cat("dataset: ", labels_.size(), " labels for ", pixels_.size(), " pixels of ",
                          height, " x ", width));
 }
@@ -126,6 +175,8 @@ std::pair<Tensor, Tensor> Dataset::all() const {
 Dataset::Batches::Batches(const Dataset& set, std::int64_t batch, BatchOptions options)
     : set_(&set), batch_(batch), options_(options) {
   if (batch < 1) throw ValueError(cat("batches: the batch size is ", batch, "; give 1 or more"));
+  if (options.epochs < 0)
+    throw ValueError(cat("batches: the number of epochs is ", options.epochs, "; give 0 or more"));
 }
 
 std::int64_t Dataset::Batches::count() const {
@@ -135,34 +186,26 @@ std::int64_t Dataset::Batches::count() const {
 
 // The order of an epoch depends on the seed and the epoch alone.
 std::pair<Tensor, Tensor> Dataset::Batches::at(std::int64_t index) const {
-  const std::int64_t each = count() / std::max(options_.epochs, 1), epoch = each ? index / each : 0;
+  if (index < 0 || index >= count())
+    throw IndexError(cat("batches: there is no batch ", index, "; there are ", count()));
+  const std::int64_t each = count() / options_.epochs, epoch = index / each;
   std::vector<std::int64_t> order(static_cast<std::size_t>(set_->size()));
   std::iota(order.begin(), order.end(), 0);
   if (options_.shuffle) {
     std::mt19937_64 random(options_.seed * 1000003 + static_cast<std::uint64_t>(epoch));
     for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random() % i]);
   }
-  const std::int64_t from = (each ? index % each : 0) * batch_,
-                     to = std::min(from + batch_, set_->size());
+  const std::int64_t from = index % each * batch_, to = std::min(from + batch_, set_->size());
   return set_->pick({order.begin() + from, order.begin() + to});
 }
 
 TrainTest mnist(const std::string& folder, Where where) {
-  std::vector<std::string> folders;
-  if (!folder.empty()) folders.push_back(folder);
-  if (const std::string set = flag("MOTE_DATA_DIR"); !set.empty())
-    folders.insert(folders.end(), {set + "/mnist", set});
-  folders.insert(folders.end(), {MOTE_INSTALL_DATA "/mnist", MOTE_SOURCE_DATA "/mnist"});
+  Places places = places_of_mnist(folder);
+  const std::string first = found(places, "train-images-idx3-ubyte", where);
+  places.folders = {fs::path(first).parent_path().string()};  // sets of two folders do not mix
   const auto part = [&](const std::string& name) {
-    const std::string image_path = found(folders, name + "-images-idx3-ubyte", where),
-                      label_path = found(folders, name + "-labels-idx1-ubyte", where);
-    Idx images = read_idx(image_path, where), labels = read_idx(label_path, where);
-    if (images.shape.size() != 3 || labels.shape.size() != 1 || images.shape[0] != labels.shape[0])
-      refuse(image_path, "pictures and labels do not agree", where);
-    if (images.shape[1] > 4096 || images.shape[2] > 4096)
-      refuse(image_path, "the pictures are too large", where);
-    return Dataset(std::move(images.bytes), std::move(labels.bytes),
-                   static_cast<int>(images.shape[1]), static_cast<int>(images.shape[2]));
+    return digits_of(found(places, name + "-images-idx3-ubyte", where),
+                     found(places, name + "-labels-idx1-ubyte", where), where);
   };
   return {part("train"), part("t10k")};
 }
