@@ -56,8 +56,7 @@ class Key {
   }
 
   void describe(const LazyBuffer& n) {
-    put(static_cast<int>(n.op), static_cast<int>(n.dtype), static_cast<int>(n.reduce_op),
-        n.requires_grad, n.src.size());
+    put(static_cast<int>(n.dtype), n.requires_grad, n.src.size());
     put_name(n.device->name());
     put_sizes(n.shape);
     for (const Lazy& s : n.src) put(numbers_.at(s.get()));
@@ -65,14 +64,15 @@ class Key {
       put(number_of(n.base));
       if (number_of(n.base) < 0) describe(*n.base);  // realized: its view has let the sources go
     }
-    if (n.is_realized()) {
+    if (n.is_realized()) {  // what it was computed by no longer counts
       const auto at = std::ranges::find(buffers, n.buffer) - buffers.begin();
       if (at == std::ssize(buffers)) buffers.push_back(n.buffer);
       put_name("buffer");
       put(at, n.buffer->bytes(), n.buffer->allocated());
+    } else {
+      put(static_cast<int>(n.op), static_cast<int>(n.reduce_op), n.arg.index());
+      std::visit([&](const auto& arg) { put_argument(arg); }, n.arg);
     }
-    put(n.arg.index());
-    std::visit([&](const auto& arg) { put_argument(arg); }, n.arg);
     text += '\n';
   }
 
