@@ -56,10 +56,9 @@ class Key {
   }
 
   void describe(const LazyBuffer& n) {
-    put(static_cast<int>(n.dtype), n.requires_grad, n.src.size());
+    put(static_cast<int>(n.dtype), n.requires_grad);
     put_name(n.device->name());
     put_sizes(n.shape);
-    for (const Lazy& s : n.src) put(numbers_.at(s.get()));
     if (n.base) {
       put(number_of(n.base));
       if (number_of(n.base) < 0) describe(*n.base);  // realized: its view has let the sources go
@@ -70,7 +69,8 @@ class Key {
       put_name("buffer");
       put(at, n.buffer->bytes(), n.buffer->allocated());
     } else {
-      put(static_cast<int>(n.op), static_cast<int>(n.reduce_op), n.arg.index());
+      put(static_cast<int>(n.op), static_cast<int>(n.reduce_op), n.src.size(), n.arg.index());
+      for (const Lazy& s : n.src) put(numbers_.at(s.get()));
       std::visit([&](const auto& arg) { put_argument(arg); }, n.arg);
     }
     text += '\n';
