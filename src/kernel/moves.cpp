@@ -312,7 +312,8 @@ Kernel fuse(Kernel k, const Expr& a, const Expr& b, Expr* made) {
 Kernel stage(Kernel k, const Expr& value, std::span<const Expr> dims) {
   expect_table("stage", k, value, dims);
   const std::vector<Int> at(dims.begin(), dims.end());
-  k = with_table(std::move(k), value, as_table(k, value, dims, at));
+  const Expr table = as_table(k, value, dims, at);
+  k = with_table(std::move(k), value, table);
   k.words.push_back(cat("stage ", short_text(value, 2), " over", names_of(dims)));
   return k;
 }
@@ -444,7 +445,8 @@ Kernel window(Kernel k, const Expr& value, const Expr& a, const Expr& b) {
     refuse("window",
            cat("the value does not depend on ", short_text(a), " + ", short_text(b), " alone"));
   const Int at = Int(a) + Int(b);
-  k = with_table(std::move(k), value, as_table(k, moved, {{both}}, {{at}}));
+  const Expr table = as_table(k, moved, {{both}}, {{at}});
+  k = with_table(std::move(k), value, table);
   k.words.push_back(cat("window ", short_text(value, 2), " over ", short_text(both)));
   return k;
 }
