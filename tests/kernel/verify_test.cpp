@@ -194,6 +194,11 @@ TEST(Verify, SeesLanesAndTypesThatDiffer) {
   }
   {
     Made m;
+    m.ins(Ins::load, {m.number(0), m.number(1)}, DType::float32);
+    EXPECT_EQ(m.complaint(), "the dtypes differ: %2 = load m0[%0] %1 : float32");
+  }
+  {
+    Made m;
     m.ins(Ins::branch, {m.number(1)}, DType::boolean);
     EXPECT_EQ(m.complaint(), "the dtypes differ: branch %0");
   }
@@ -264,6 +269,9 @@ TEST(Verify, NamesVariablesInTheWitness) {
               : most == 10 ? fault + "9, loop 0 at 8 it goes to 8"
                            : fault + "200000, loop 0 at 39999 it goes to 39999");
   }
+  Made below;
+  below.ins(Ins::load, {below.variable(variable("n", -3, 7))}, DType::float32);
+  EXPECT_EQ(below.complaint(), fault + "-3 it goes to -3: %1 = load m0[%0] : float32");
   Made m;
   m.ins(Ins::load, {m.variable(variable("n", 0, 8))}, DType::float32);
   EXPECT_EQ(m.complaint(), fault + "8 it goes to 8: %1 = load m0[%0] : float32");
