@@ -21,14 +21,23 @@ class Verifier {
   using Contents = std::map<int, Bounds>;
 
   Verifier(const Code& code, const CodePhase& phase, Contents& contents)
-      : code_(code), phase_(phase), contents_(contents), known_(phase.body.size()) {}
+      : code_(code),
+        phase_(phase),
+        contents_(contents),
+        known_(phase.body.size()),
+        made_in_(phase.body.size()) {}
 
   void run() {
     for (number_ = 0; number_ < phase_.body.size(); ++number_) {
-      for (Value a : at().args)
+      for (Value a : at().args) {
         if (a < 0 || static_cast<std::size_t>(a) >= number_)
           illegal("it uses a value that is not made yet");
+        if (std::ranges::find(blocks_, made_in_[static_cast<std::size_t>(a)]) == blocks_.end())
+          illegal("it uses a value of a block that is closed");
+      }
+      check_types(at());
       check(at());
+      made_in_[number_] = blocks_.back();  // a counter lives in its loop
     }
     if (!open_.empty())
       throw InternalError(
@@ -49,6 +58,31 @@ class Verifier {
         cat("verify: ", code_.name, ": ", why, ": ", to_text(code_, at(), number_)));
   }
 
+  // Operands have the dtype and the lanes that the instruction says.
+  void check_types(const Instruction& i) const {
+    const auto expect = [&](std::size_t a, DType t, int lanes) {
+      if (made_by(i.args[a]).lanes != lanes) illegal("the lanes differ");
+      if (made_by(i.args[a]).dtype != t) illegal("the dtypes differ");
+    };
+    if (i.kind == Ins::branch) expect(0, DType::boolean, 1);
+    if (i.kind == Ins::store) expect(1, i.dtype, i.lanes);
+    if (i.kind == Ins::load && i.args.size() > 1) expect(1, DType::boolean, 1);
+    if (i.kind == Ins::set) expect(1, made_by(i.args[0]).dtype, made_by(i.args[0]).lanes);
+    if (i.kind != Ins::elementwise) return;
+    const bool compares = i.op == Op::lt || i.op == Op::eq,
+               converts = i.op == Op::cast || i.op == Op::bitcast;
+    for (std::size_t a = 0; a < i.args.size(); ++a) {
+      const bool condition = i.op == Op::where && a == 0;
+      const Instruction& operand = made_by(i.args[a]);
+      expect(a,
+             condition  ? DType::boolean
+             : compares ? made_by(i.args[0]).dtype
+             : converts ? operand.dtype
+                        : i.dtype,
+             condition && operand.lanes == 1 ? 1 : i.lanes);
+    }
+  }
+
   void check(const Instruction& i) {
     switch (i.kind) {
       case Ins::constant:
@@ -56,16 +90,21 @@ class Verifier {
         if (i.dtype == DType::boolean) remember(i.imm.as_bool() ? always() : never());
         break;
       case Ins::variable: remember(code_.variables.at(static_cast<std::size_t>(i.imm_int))); break;
-      case Ins::loop: open(known(i.args[1])); break;
-      case Ins::chunk: open(phase_.tasks); break;
-      case Ins::branch: open_.push_back(known(i.args[0])); break;
+      case Ins::loop: open(known(i.args[0]), known(i.args[1])); break;
+      case Ins::chunk: open(index_constant(0), phase_.tasks); break;
+      case Ins::branch:
+        open_.push_back(known(i.args[0]));
+        blocks_.push_back(number_ + 1);
+        break;
       case Ins::otherwise:
         if (open_.empty()) illegal("it closes nothing");
         open_.back() = negate(open_.back());
+        blocks_.back() = number_ + 1;
         break;
       case Ins::end:
         if (open_.empty()) illegal("it closes nothing");
         open_.pop_back();
+        blocks_.pop_back();
         counters_.erase(static_cast<int>(open_.size()));
         break;
       case Ins::elementwise: elementwise(i); break;
@@ -145,17 +184,16 @@ class Verifier {
   }
 
   // Loops that are open at once have ids of their own: their depth.
-  void open(const Expr& extent) {
-    const Expr counter = range(static_cast<int>(open_.size()), extent);
-    remember(counter);
+  void open(const Expr& begin, const Expr& end) {
+    const Expr counter =
+        range(static_cast<int>(open_.size()), (Int(end) - Int(begin)).expr());  // steps from begin
+    remember((Int(counter) + Int(begin)).expr());
     open_.push_back(always());
+    blocks_.push_back(number_ + 1);
     counters_[static_cast<int>(open_.size()) - 1] = counter;
   }
 
   void elementwise(const Instruction& i) {
-    for (std::size_t a = 0; a < i.args.size(); ++a)
-      if (made_by(i.args[a]).lanes != i.lanes && !(i.op == Op::where && a == 0))
-        illegal("the lanes differ");
     if (is_float(i.dtype)) return;
     const Bounds all = whole(i.dtype);
     for (std::size_t l = 0; l < i.lanes; ++l) {
@@ -203,7 +241,9 @@ class Verifier {
   }
 
   void access(const Instruction& i) {
-    const Memory& m = code_.memories.at(static_cast<std::size_t>(i.memory));
+    if (i.memory < 0 || i.memory >= std::ssize(code_.memories))
+      throw InternalError(cat("verify: ", code_.name, ": %", number_, " names no memory"));
+    const Memory& m = code_.memories[static_cast<std::size_t>(i.memory)];
     if (m.dtype != i.dtype) illegal("the dtype is not the memory's");
     Expr gate = always();
     for (const Expr& c : open_) gate = all_of(gate, c);
@@ -274,21 +314,24 @@ class Verifier {
     return e;
   }
 
-  // Goes through the counters: all of their values where those are few, which is a proof as well,
-  // else their ends and some places in between.
+  // Goes through the counters and Variables: all of their values where those are few, which is a proof
+  // as well, else their ends and some places in between.
   class Search {
    public:
     Search(const Expr& index, const Expr& gate, std::int64_t last,
            const std::map<int, Expr>& counters)
         : index_(index), gate_(gate), last_(last) {
+      std::vector<Expr> all{index, gate};
+      for (const auto& [id, r] : counters)
+        if (index->free.has(id) || gate->free.has(id)) all.push_back(r);
+      for (const Expr& e : topological(all))  // what was loaded has a name that begins with ~
+        if (e->op == Op::variable && e->text[0] != '~') places_.push_back(e);
+      places_.insert(places_.end(), all.begin() + 2, all.end());
       double points = 1;
-      for (const auto& [id, r] : counters) {
-        if (!index->free.has(id) && !gate->free.has(id)) continue;
-        ranges_.push_back(r);
-        points *= static_cast<double>(r->hi + 1);
-      }
+      for (const Expr& p : places_)
+        points *= static_cast<double>(p->hi) - static_cast<double>(p->lo) + 1;
       all_ = points <= 4096;
-      if (all_ || ranges_.size() <= 4) next();
+      if (all_ || places_.size() <= 4) next();
     }
     bool is_proof() const { return all_ && witness_.empty(); }
     const std::string& witness() const { return witness_; }
@@ -298,20 +341,23 @@ class Verifier {
       if (!witness_.empty()) return;
       Bindings here;
       for (auto r = at_.rbegin(); r != at_.rend(); ++r)  // extents of inner ones name outer ones
-        here.emplace(ranges_[static_cast<std::size_t>(at_.rend() - r) - 1], index_constant(*r));
-      if (at_.size() == ranges_.size()) return look(here);
-      const Expr extent = substitute(ranges_[at_.size()]->src[0], here);
-      if (!is_constant(extent)) {
+        here.emplace(places_[static_cast<std::size_t>(at_.rend() - r) - 1], index_constant(*r));
+      if (at_.size() == places_.size()) return look(here);
+      const Expr& place = places_[at_.size()];
+      const bool is_counter = place->op == Op::range;
+      const Expr extent = is_counter ? substitute(place->src[0], here) : Expr();
+      if (is_counter && !is_constant(extent)) {
         all_ = false;
         return;
       }
-      const std::int64_t end = extent->arg;
-      std::set<std::int64_t> places;
-      for (std::int64_t p = 0; p < (all_ ? end : 6); ++p)
-        for (std::int64_t place : {p, end - 1 - p, (end - 1) * p / 5})
-          if (place >= 0 && place < end) places.insert(place);
-      for (std::int64_t place : places) {
-        at_.push_back(place);
+      const std::int64_t least = is_counter ? 0 : place->lo,
+                         most = is_counter ? extent->arg - 1 : place->hi;
+      std::set<std::int64_t> values;
+      for (std::int64_t p = 0; p < (all_ ? most - least + 1 : 6); ++p)
+        for (std::int64_t v : {least + p, most - p, least + (most - least) / 5 * p})
+          if (v >= least && v <= most) values.insert(v);
+      for (std::int64_t v : values) {
+        at_.push_back(v);
         next();
         at_.pop_back();
       }
@@ -323,14 +369,18 @@ class Verifier {
       if (is_constant(place) && place->arg >= 0 && place->arg <= last_) return;
       all_ = false;
       if (gate != always() || !is_constant(place)) return;
-      for (std::size_t i = 0; i < at_.size(); ++i)
-        witness_ += cat(i ? ", loop " : "; with loop ", ranges_[i]->arg, " at ", at_[i]);
+      for (std::size_t i = 0; i < at_.size(); ++i) {
+        const Expr& p = places_[i];
+        witness_ +=
+            cat(i ? ", " : "; with ",
+                p->op == Op::range ? cat("loop ", p->arg) : std::string(p->text), " at ", at_[i]);
+      }
       witness_ += cat(at_.empty() ? "; it goes to " : " it goes to ", place->arg);
     }
 
     Expr index_, gate_;
     std::int64_t last_;
-    std::vector<Expr> ranges_;  // outermost first
+    std::vector<Expr> places_;  // Variables, then counters, outermost first
     std::vector<std::int64_t> at_;
     bool all_ = false;
     std::string witness_;
@@ -341,6 +391,8 @@ class Verifier {
   Contents& contents_;
   std::map<Value, std::pair<std::size_t, Bounds>> variables_;  // depth of declare; what it may hold
   std::vector<std::vector<Expr>> known_;  // of each integer or bool value, by lane
+  std::vector<std::size_t> made_in_;      // the block of each value
+  std::vector<std::size_t> blocks_{0};    // those that are open, by the number of what begins them
   std::vector<Expr> open_;                // the conditions of what is open; of loops: true
   std::map<int, Expr> counters_;          // of the open loops, by depth
   std::size_t number_ = 0;

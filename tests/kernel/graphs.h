@@ -46,32 +46,75 @@ inline Lazy softmax(const Lazy& x, int axis) {
   return elementwise(Op::div, {e, sum(e, {axis})});
 }
 
-// One random graph; sizes from 1 to 9, so that every remainder occurs.
+inline Lazy layernorm(const Lazy& x) {
+  const auto number = [&](double v) {
+    return constant_lazy(Scalar(x->dtype, v), x->shape, *x->device);
+  };
+  const Lazy part = number(1.0 / static_cast<double>(x->shape[1].value()));
+  const Lazy apart = add(x, elementwise(Op::neg, {mul(sum(x, {1}), part)}));
+  const Lazy variance = mul(sum(mul(apart, apart), {1}), part);
+  return elementwise(Op::div, {apart, elementwise(Op::sqrt, {add(variance, number(0.5))})});
+}
+
+// x[index[j], k], and 0 where there is no such row: a load at what was loaded, without a loop.
+inline Lazy gather(const Lazy& x, const Lazy& index) {
+  const Int rows = x->shape[0], width = x->shape[1], n = index->shape[0];
+  const Shape all{n, rows, width};
+  const Lazy row = expand(reshape(iota(rows, index->dtype, *x->device), {1, rows, 1}), all),
+             asked = expand(reshape(index, {n, 1, 1}), all),
+             value = expand(reshape(x, {1, rows, width}), all),
+             zero = constant_lazy(Scalar(x->dtype, 0), all, *x->device);
+  const Lazy chosen = elementwise(Op::where, {elementwise(Op::eq, {row, asked}), value, zero});
+  return reshape(reduce_lazy(Op::add, chosen, {1}), {n, width});
+}
+
+// One random graph; sizes from 1 to 9, so that every remainder occurs, and 0 now and then.
 inline std::vector<Lazy> random_graph(std::mt19937_64& random) {
   const auto size = [&](int most = 9) {
     return static_cast<std::int64_t>(1 + random() % static_cast<std::uint64_t>(most));
   };
-  const std::int64_t m = size(), n = size(), k = size(11);
-  switch (random() % 9) {
-    case 0: return {matmul(input({m, k}), input({k, n}))};
-    case 1: return {relu(matmul(input({m, k}), input({k, n})))};
-    case 2: return {convolution(input({1, m, n}), input({size(4), 3, 3}))};
-    case 3: return {softmax(input({m, n}), static_cast<int>(random() % 2))};
+  const auto one_of = [&]<std::size_t n>(const DType(&types)[n]) { return types[random() % n]; };
+  const DType any = one_of({DType::float32, DType::float32, DType::float64, DType::int32,
+                            DType::int64, DType::uint8}),
+              real = one_of({DType::float32, DType::float64}),
+              whole = one_of({DType::int32, DType::int64});
+  const std::int64_t m = size(), n = size(), k = random() % 16 ? size(11) : 0;
+  const auto product_of_two = [&] { return matmul(input({m, k}, any), input({k, n}, any)); };
+  switch (random() % 13) {
+    case 0: return {product_of_two()};
+    case 1: return {relu(product_of_two())};
+    case 2: return {convolution(input({1, m, n}, any), input({size(4), 3, 3}, any))};
+    case 3: return {softmax(input({m, n}, real), static_cast<int>(random() % 2))};
     case 4: {
-      const Lazy x = input({m, n});
+      const Lazy x = input({m, n}, any);
       return {reduce_lazy(Op::add, x, {1}), reduce_lazy(Op::max, x, {1})};
     }
     case 5: {
-      const Lazy x = input({m, n});
+      const Lazy x = input({m, n}, any);
       return {add(mul(x, x), flip(x, {0})), permute(x, {1, 0})};
     }
     case 6: {
-      const Lazy x = matmul(input({m, k}), input({k, n}));
+      const Lazy x = product_of_two();
       return {mul(x, sum(x, {1}))};
     }
-    case 7: return {scan_lazy(Op::add, input({m, n}), 1)};
+    case 7:
+      return {scan_lazy(random() % 2 ? Op::add : Op::max, input({m, n}, any),
+                        static_cast<int>(random() % 2))};
+    case 8: return {layernorm(input({m, n}, real))};
+    case 9: return {gather(input({m, n}, any), input({size()}, whole))};
+    case 10: {
+      const Lazy x = input({m, n}, any), y = input({m, n}, any);
+      const Lazy below = elementwise(Op::lt, {x, y});
+      return {elementwise(Op::where, {below, x, y}), reduce_lazy(Op::or_, below, {0}),
+              reduce_lazy(Op::and_, below, {0})};
+    }
+    case 11: {
+      constexpr Op ops[] = {Op::store, Op::add, Op::max};
+      return {scatter(input({m, n}, any), input({k, n}, whole), input({k, n}, any), 0,
+                      ops[random() % 3])};
+    }
     default: {
-      const Lazy x = input({m, n}, DType::int32);
+      const Lazy x = input({m, n}, whole);
       return {reduce_lazy(Op::mul, x, {0}), add(x, sum(x, {0, 1}))};
     }
   }
