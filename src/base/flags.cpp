@@ -23,10 +23,10 @@ constexpr Flag table[] = {
     {"MOTE_CACHE_DIR",   "",   "where they are kept; default $XDG_CACHE_HOME/mote"},
     {"MOTE_MEMORY_PLAN", "1",  "0: temporaries never share bytes"},
     {"MOTE_NOOPT",       "0",  "1: the plain path: no moves, fast compiles"},
-    {"MOTE_VERIFY",      "0",  "1: every stage is verified; accesses without a gate are proven in bounds"},
+    {"MOTE_VERIFY",      "0",  "1: every stage is verified; each access is proven inside its memory"},
     {"MOTE_DATA_DIR",    "",   "where data sets are looked for first"},
     {"MOTE_CC",          "",   "the C compiler of CLANG; default: clang-19, clang, gcc, cc"},
-    {"MOTE_LLVM",        "",   "the path of libLLVM for CPU; default: the newest known one"},
+    {"MOTE_LLVM",        "",   "the path of libLLVM for CPU; default: 19, then the newest known one"},
     {"MOTE_GUARD",       "0",  "1: each buffer ends at a page that may not be touched"},
 };
 // clang-format on
