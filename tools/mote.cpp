@@ -52,7 +52,10 @@ int train_digits(const TrainOptions& o) {
   if (o.threads > 0) set_threads(o.threads);
   if (!std::filesystem::is_directory(o.out))
     throw FileError(cat("--out ", o.out, " is no folder; make it first"));
-  auto [set, test] = data::mnist(o.folder);
+  auto [set, test] = data::mnist(o.folder, Where{});
+  if (set.width() != 28 || set.height() != 28)
+    throw ValueError(cat("the pictures are ", set.width(), " x ", set.height(),
+                         ", the network reads 28 x 28; give another folder with --data"));
   if (o.train > 0) set = set.first(std::min(o.train, set.size()));
   if (o.settings.batch > set.size())
     throw ValueError(cat("--batch ", o.settings.batch, " is more than the ", set.size(),
@@ -83,7 +86,7 @@ int train_digits(const TrainOptions& o) {
   report.seen = digits::predictions(net, test);
   report.accuracy = digits::accuracy(report.seen, test);
   const std::filesystem::path out(o.out);
-  save(net.state_dict(), (out / "mnist.safetensors").string());
+  save(net.state_dict(), (out / "mnist.safetensors").string(), Where{});
   write_file(out / "mnist.html", digits::html(report, test));
   std::printf("%s%s\nwrote %s and %s\n", digits::wrong_pictures(report, test, 3).c_str(),
               digits::confusion(report, test).c_str(), (out / "mnist.safetensors").c_str(),
@@ -131,12 +134,17 @@ int main(int argc, char** argv) {
   train_command->add_option("--data", o.folder, "the folder of the IDX files");
   train_command->add_option("--out", o.out, "where mnist.html and mnist.safetensors go")
       ->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
+  const std::string page = app.help();  // after parsing it would be the subcommand's
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;  // prints help, or what was wrong
+  }
   try {
     if (*devices_command) return show_devices();
     if (*env_command) return show_flags();
     if (*version_command) return std::printf("mote %s\n", MOTE_VERSION) < 0;
-    if (*help_command) return std::printf("%s", app.help().c_str()) < 0;
+    if (*help_command) return std::printf("%s", page.c_str()) < 0;
     return train(o);
   } catch (const Error& e) {
     std::fprintf(stderr, "mote: %s\n", e.what());
