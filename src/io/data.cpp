@@ -21,7 +21,20 @@ namespace fs = std::filesystem;
                       "; give a complete IDX file"));
 }
 
-// zlib reads plain files too. Bytes are taken as they come: no size is believed before.
+// What an IDX file with this beginning holds in all; 0 where it is none.
+std::uint64_t claimed_size(const std::vector<std::uint8_t>& bytes) {
+  if (bytes.size() < 4 || bytes[0] != 0 || bytes[1] != 0 || bytes[3] > 4) return 0;
+  std::uint64_t total = 1;
+  for (std::size_t i = 0; i < bytes[3]; ++i) {
+    std::uint64_t n = 0;
+    for (std::size_t k = 4 + 4 * i; k < 8 + 4 * i && k < bytes.size(); ++k) n = n << 8 | bytes[k];
+    if (__builtin_mul_overflow(total, n, &total)) return 0;
+  }
+  return total + 4 + 4 * std::uint64_t{bytes[3]};
+}
+
+// zlib reads plain files too. Bytes are taken as they come: no size is believed before, and what
+// goes on past the size in its header (a small file can inflate to anything) is not read to its end.
 std::vector<std::uint8_t> inflated(const std::string& path, Where where) {
   const gzFile file = gzopen(path.c_str(), "rb");
   if (!file) refuse(path, "it cannot be opened", where);
@@ -36,6 +49,10 @@ std::vector<std::uint8_t> inflated(const std::string& path, Where where) {
     }
     out.insert(out.end(), part.begin(), part.begin() + n);
     if (n == 0) break;
+    if (out.size() > claimed_size(out)) {
+      gzclose(file);
+      return out;
+    }
   }
   if (gzclose(file) != Z_OK) refuse(path, "bad gzip data (it ends too early)", where);
   return out;
