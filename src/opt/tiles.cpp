@@ -13,9 +13,10 @@ namespace {
 
 constexpr double least_work = 1 << 14;  // multiplications that are worth a tile
 constexpr double latency = 5;           // cycles until a sum can be added to again, and some slack
-constexpr double far = 1.2;        // a load from a cache line of its own, of one from a shared line
-constexpr double packing = 2.5;    // cycles to copy one element to another order
-constexpr std::int64_t tasks = 8;  // at least, for the threads
+constexpr double far = 1.6;  // a load from a cache line of its own, of one from a shared line
+constexpr double scattering = 1.5;            // cycles to store one lane
+constexpr double packing = 2.5;               // cycles to copy one element to another order
+constexpr std::int64_t tasks = 8;             // at least, for the threads
 constexpr std::int64_t longest_panel = 1024;  // steps of the sum over one panel of B
 
 std::int64_t product_of_extents(std::span<const Expr> ranges) {
@@ -114,8 +115,9 @@ class Tiler {
         if (!is_constant(r->src[0])) return false;
         work *= static_cast<double>(extent(r));
       }
-    for (const Expr& e : outside_of_tables(nest().stores))
-      if (e->op == Op::stage && !e->free.empty()) return false;
+    const auto is_table = [](const Expr& e) { return e->op == Op::stage && !e->free.empty(); };
+    if (std::ranges::any_of(outside_of_tables({sum_}), is_table)) return false;
+    beside_tables_ = std::ranges::any_of(outside_of_tables(nest().stores), is_table);
     std::vector<Expr> values;
     collect_factors(sum_->src[0], values);
     set_factors(values);
@@ -166,6 +168,11 @@ class Tiler {
            elements(f) * size_of(sum_->dtype) > static_cast<double>(target_.l2_bytes);
   }
 
+  // Copies along r, or steps of the sum, read the same cache lines.
+  bool is_near(const Factor& f, const Expr& r) const {
+    return f.is_contiguous(r) || (extent(over_.back()) >= 16 && f.is_contiguous(over_.back()));
+  }
+
   // Of one step of the sum with so many vectors and copies: two multiplications and two loads a cycle.
   double step_cycles(const Tile& t, double vectors, std::span<const double> copies) const {
     double products = vectors, loads = 0;
@@ -174,7 +181,7 @@ class Tiler {
       double n = 1;
       for (std::size_t i = 0; i < copies.size(); ++i)
         if (depends(f.value, t.copies[i].first))
-          n *= copies[i] * (f.is_contiguous(t.copies[i].first) ? 1 : far);
+          n *= copies[i] * (is_near(f, t.copies[i].first) ? 1 : far);
       if (depends(f.value, t.vector)) {
         n *= vectors;
         if (!packs(f, t) && !f.is_contiguous(t.vector)) n *= lanes();
@@ -198,6 +205,8 @@ class Tiler {
           std::ranges::find(t.copies, r, &std::pair<Expr, int>::first) == t.copies.end())
         cycles *= static_cast<double>(extent(r));
     cycles *= static_cast<double>(product_of_extents(over_));
+    if (stride(nest().stores[0]->src[1], t.vector) != 1)  // lanes are stored one by one
+      cycles += scattering * static_cast<double>(product_of_extents(spatial_));
     for (const Factor& f : factors_)
       if (packs(f, t))
         cycles += packing * (depends(f.value, t.vector) ? elements_of_panels(f) : elements(f));
@@ -321,13 +330,15 @@ class Tiler {
     unroll_sum(products);
   }
 
-  // A sum that has to be added up in memory becomes a table of its own where it is stored with more
-  // done to it, or where its vectors would be scattered.
+  // The sum becomes a table of its own where other tables or loops around it use it again; and, if it has to be added
+  // up in memory, where it is stored with more done to it or its vectors would be scattered.
   void alone(Tile& t) {
     const Expr& s = nest().stores[0];
     const bool stored = nest().stores.size() == 1 && s->src[2] == sum_ && s->src.size() == 3 &&
                         stride(s->src[1], t.vector) == 1;
-    if (stored || product_of_extents(over_) <= longest_panel) return;
+    const bool again =
+        beside_tables_ || product_of_extents(those_of(nest().loops, sum_, false)) > 1;
+    if (!again && (stored || product_of_extents(over_) <= longest_panel)) return;
     std::vector<Expr> dims;
     for (const Expr& l : spatial_)
       if (l != t.vector) dims.push_back(l);
@@ -516,6 +527,7 @@ class Tiler {
   std::vector<Expr> blocks_;  // the outer ranges of the sum, once chosen
   std::vector<Factor> factors_;
   double work_ = 0;
+  bool beside_tables_ = false;
   std::unordered_map<int, Expr> parts_;  // the inner one of a range that was split, by its id
 };
 

@@ -175,8 +175,8 @@ std::vector<Tensor> conv_gradients(const Tensor& x, const Tensor& weight, const 
   const Dims w = weight.shape(), out = g.shape();
   Pairs around(2, {0, 0});
   for (int i = 0; i < spatial; ++i) around.emplace_back(w[idx(2 + i)] - 1, w[idx(2 + i)] - 1);
-  const Tensor by_x = conv_product(g.pad(around, 0, at).contiguous(at),
-                                   turned_weight(weight, sizes.groups, at), sizes, x.dtype(), at);
+  const Tensor by_x = conv_product(g.pad(around, 0, at), turned_weight(weight, sizes.groups, at),
+                                   sizes, x.dtype(), at);
   const Tensor view = conv_windows(x, weight, sizes, at);
   const Dims v = view.shape();
   Dims x_shape{v[0], sizes.groups, 1, w[1]}, g_shape{v[0], sizes.groups, w[0] / sizes.groups, 1};
