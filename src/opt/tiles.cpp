@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "base/text.h"
-#include "base/trace.h"
 #include "mote/error.h"
 #include "opt/nest.h"
 
@@ -101,11 +100,11 @@ class Tiler {
     if (!find_product()) return std::move(k_);
     const Tile tile = best_tile();
     if (!tile.vector) return std::move(k_);
-    const Kernel before = k_;
+    Kernel before = k_;
     try {
       apply(tile);
     } catch (const InternalError& e) {  // a move was refused: the nest runs without tiles
-      if (tracing(3)) trace({3, "moves", before.name, cat("no tiles: ", e.what(), "\n")});
+      before.words.push_back(cat("no tiles: ", e.what()));
       return before;
     }
     return std::move(k_);
@@ -407,12 +406,12 @@ class Tiler {
       if (l != t.vector) dims.push_back(l);
     dims.push_back(t.vector);
     k_ = stage(std::move(k_), sum_, dims);  // its nest comes before its reader, at the same place
+    look_again();
     const auto now = [&](const Expr& l) {
       return nest().loops[static_cast<std::size_t>(std::ranges::find(dims, l) - dims.begin())];
     };
     t.vector = now(t.vector);
     for (auto& [r, n] : t.copies) r = now(r);
-    look_again();
   }
 
   // The range that a range of the tile has become: the inner one, where it was split.
@@ -634,7 +633,7 @@ std::vector<Expr> values_in(const Expr& table, Wanted wanted) {
 
 Kernel with_rows(Kernel k, std::size_t i, const Target& target) {
   constexpr std::int64_t least_rows = 4;
-  const Kernel before = k;
+  Kernel before = k;
   const auto nest_has = [&](const Expr& l) {
     return std::ranges::find(k.nests[i].loops, l) != k.nests[i].loops.end();
   };
@@ -684,7 +683,7 @@ Kernel with_rows(Kernel k, std::size_t i, const Target& target) {
         [&](const Expr& e) { return e->op == Op::reduce && depends(e, q) && !depends(e, both[1]); },
         rows);
   } catch (const InternalError& e) {
-    if (tracing(3)) trace({3, "moves", before.name, cat("no rows: ", e.what(), "\n")});
+    before.words.push_back(cat("no rows: ", e.what()));
     return before;
   }
   return k;
