@@ -497,10 +497,36 @@ class Linearizer : Writer {
     const std::size_t inner = next_level(group[0], ranges);
     if (inner == ranges.size()) return innermost_level(group, ranges, bodies);
     const auto total = declare_all(group, bodies, 1);
-    over(ranges, inner, bodies, [&](std::span<const Expr> rest, const std::vector<Expr>& inside) {
-      combine(total, reduce_loops(group, rest, inside));
-    });
+    over(ranges, inner - 1, bodies,
+         [&](std::span<const Expr> rest, const std::vector<Expr>& inside) {
+           add_in_blocks(total, group, rest, inside);
+         });
     return results(total);
+  }
+
+  // The first range in blocks of as many steps as one level takes, since each step of a level costs
+  // an addition to its totals.
+  void add_in_blocks(const std::vector<Accumulator>& total, const std::vector<Expr>& group,
+                     std::span<const Expr> ranges, const std::vector<Expr>& bodies) {
+    const Expr& r = ranges[0];
+    const auto rest = ranges.subspan(1);
+    std::int64_t chain = 1;
+    for (const Expr& x : rest) chain *= std::max<std::int64_t>(x->src[0]->hi, 1);
+    const std::int64_t n = r->src[0]->hi, most = longest_chain(group[0]) / chain;
+    if (most < 2 || !is_constant(r->src[0]) || is_ragged(r, rest, bodies))
+      return over(ranges, 1, bodies,
+                  [&](std::span<const Expr> inner, const std::vector<Expr>& inside) {
+                    combine(total, reduce_loops(group, inner, inside));
+                  });
+    const std::int64_t parts = (n + most - 1) / most, block = (n + parts - 1) / parts;
+    const auto add = [&](const Int& begin, std::int64_t size) {
+      std::vector<Expr> inner{range(outer_block_id, size)};
+      inner.insert(inner.end(), rest.begin(), rest.end());
+      combine(total,
+              reduce_loops(group, inner, substituted(bodies, r, {(begin + Int(inner[0])).expr()})));
+    };
+    run_loop(0, n / block, {}, [&](const std::vector<Expr>& v) { add(Int(v[0]) * block, block); });
+    if (n % block > 0) add(n / block * block, n % block);
   }
 
   // The first of the ranges that belong to a level further in; their number if there is none.

@@ -12,9 +12,10 @@
 
 namespace mote {
 
-// Ids of the loops that are opened, above those of any kernel: by depth; then one for a block of a
+// Ids of the loops that are opened, above those of any kernel: by depth; then two for blocks of a
 // long sum, and the lane.
-inline constexpr int first_counter = 192, block_id = 191, lane_id = RangeSet::capacity - 1;
+inline constexpr int first_counter = 192, block_id = 191, outer_block_id = 190,
+                     lane_id = RangeSet::capacity - 1;
 
 inline bool depends_on_lane(const Expr& e) { return e->free.has(lane_id); }
 

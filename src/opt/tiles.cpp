@@ -569,12 +569,13 @@ class Tiler {
   // Short inner sums are written out; of a long one, some steps.
   void unroll_sum(int products) {
     look_again();
+    const int most_written = target_.vector_registers * 8;
     int body = products;
     for (auto r = over_.rbegin(); r != over_.rend(); ++r) {
       if (!is_constant((*r)->src[0])) return;
       const std::int64_t n = extent(*r);
       const bool last = r == over_.rbegin();
-      if (n <= 8 && body * n <= 128) {
+      if (n <= 8 && body * n <= most_written) {
         k_ = unroll(std::move(k_), *r, static_cast<int>(n));
         body *= static_cast<int>(n);
         continue;
