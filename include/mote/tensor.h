@@ -144,6 +144,9 @@ struct PoolOptions {
 class Tensor {
  public:
   Tensor() = default;  // holds nothing; is_defined() is false
+  Tensor(const Tensor&);      // another handle of the same; of a Part: of its value
+  Tensor(Tensor&&) noexcept;  // likewise
+  Tensor& operator=(Tensor) noexcept;
   template <Arithmetic N>
   Tensor(N value, Where where = Where::here());  // a scalar; double literals: default_float
   template <Arithmetic N>
@@ -426,6 +429,7 @@ class Tensor {
 
  private:
   friend class Operand;
+  friend class Part;
   static Tensor from_elements(const void* data, std::size_t count, DType, Dims, const Options&,
                               Where);
   double item_double(Where) const;
@@ -447,22 +451,14 @@ struct Index {
   Index(Tensor t, Where w = Where::here()) : value(std::move(t)), where(w) {}
 };
 
-// The part of a tensor that an index names: reads as a Tensor (a value), writes through the base.
+// The part of a tensor that an index names. It reads as a Tensor and writes through its base, also
+// through a reference to it; a Tensor made of it is a value of its own.
 class Part : public Tensor {
  public:
-  Part(Tensor base, std::vector<Index> indices, Where where);
-  Part(const Part&) = default;
+  Part(const Tensor& base, const std::vector<Index>& indices, Where where);
+  Part(const Part& same) : Tensor() { state_ = same.state_; }
   Part& operator=(const Operand& value);
   Part& operator=(const Part& value) { return *this = Operand(static_cast<const Tensor&>(value)); }
-  Part& operator+=(const Operand& value);
-  Part& operator-=(const Operand& value);
-  Part& operator*=(const Operand& value);
-  Part& operator/=(const Operand& value);
-
- private:
-  Tensor base_;
-  std::vector<Index> indices_;
-  Where where_;
 };
 
 // ---- operators; a number takes the tensor's dtype. `/` on integers gives float32.

@@ -1,34 +1,56 @@
-// Indexing as NumPy does it: basic (integers, slices, newaxis, ellipsis) by views, index tensors by a
-// gather that the compiler turns into an indexed load, and writing through the base.
+// Indexing as NumPy does it: basic (integers, slices, newaxis, ellipsis) by views, index tensors by
+// a gather that the compiler turns into an indexed load, and writing through the base.
 #include <algorithm>
 
 #include "tensor/lift.h"
 
 namespace mote {
-namespace {
 
-std::size_t idx(int i) { return static_cast<std::size_t>(i); }
+// What an index takes of a base, and how it lies there. Reading goes down this list, writing up:
+//   the base, (2, 3, 4, 5) in x(1, all, i, j)
+//   `region` of it: a step for each axis                                     (1, 3, 4, 5)
+//   the indexed axes first, joined, then the others joined: a table          (20, 3)
+//   rows of it at `place`, in the shapes of the index tensors and the others (places.., 1, 3)
+//   `order` puts the places where the user expects them                      (1, 3, places..)
+//   `shape`: without the axes that integers took, with new ones              (3, places..)
+struct Plan {
+  Region region;
+  std::vector<int> table;
+  Dims picked;
+  std::vector<int> order;
+  Dims shape;
+  Tensor place;  // flat, -1 where out of range; undefined without index tensors: then a view
+};
+
+struct PartOf {
+  State base;
+  Plan plan;
+  Where where;
+};
+
+namespace {
 
 // One axis of the base after the ellipsis and masks are worked out.
 struct Chosen {
-  Step step;             // what is taken of the axis
-  bool dropped = false;  // an integer: the axis goes
-  Tensor index;          // an index tensor instead
+  Step step;     // what is taken of the axis
+  Tensor index;  // an index tensor instead
 };
 
-struct Plan {
-  std::vector<Chosen> axes;  // one for each axis of the base
-  std::vector<int> result;   // of the basic part: an axis of the base, or -1 for newaxis
+// The axes of the base, and of the result: an axis of the base, or -1 for newaxis.
+struct Choice {
+  std::vector<Chosen> axes;
+  std::vector<int> result;
+  bool places_first = false;  // NumPy's rule: where index tensors and integers stand apart
 };
 
 std::int64_t length(std::int64_t begin, std::int64_t end, std::int64_t step) {
   const std::int64_t span = step > 0 ? end - begin : begin - end, size = step > 0 ? step : -step;
-  return span > 0 ? (span + size - 1) / size : 0;
+  return span > 0 ? (span - 1) / size + 1 : 0;
 }
 
 // Python's slice.indices.
-Step resolved(const Slice& s, std::int64_t n, Where at) {
-  if (s.step == 0) fail<ValueError>("index", "a slice has step 0", at, "use a step that is not 0");
+Step resolved(const Slice& s, std::int64_t n) {
+  if (s.step == 0) refuse<ValueError>("a slice has step 0; use a step that is not 0");
   const auto bound = [&](std::int64_t v) {
     if (v < 0) v += n;
     return s.step > 0 ? std::clamp<std::int64_t>(v, 0, n) : std::clamp<std::int64_t>(v, -1, n - 1);
@@ -39,8 +61,8 @@ Step resolved(const Slice& s, std::int64_t n, Where at) {
 }
 
 // A mask of k axes stands for k index tensors: where it is true. It is read on the host.
-std::vector<Tensor> places_of(const Tensor& mask, Where at) {
-  const auto flags = mask.to_vector<int>(at);
+std::vector<Tensor> places_of(const Tensor& mask) {
+  const auto flags = mask.to_vector<bool>();
   const Dims shape = mask.shape();
   std::vector<std::vector<std::int64_t>> places(shape.size());
   for (std::size_t i = 0; i < flags.size(); ++i) {
@@ -53,306 +75,256 @@ std::vector<Tensor> places_of(const Tensor& mask, Where at) {
   }
   std::vector<Tensor> out;
   for (const auto& p : places)
-    out.push_back(Tensor(p, {static_cast<std::int64_t>(p.size())}, {.device = mask.device()}, at));
+    out.push_back(Tensor(p, {static_cast<std::int64_t>(p.size())}, {.device = mask.device()}));
   return out;
 }
 
-Plan planned(const Tensor& base, const std::vector<Index>& given, Where at) {
-  const Dims shape = base.shape();
+// How many axes of the base an index takes.
+int axes_taken(const Index& index) {
+  if (std::holds_alternative<Ellipsis>(index.value)) return 0;
+  if (std::holds_alternative<NewAxis>(index.value)) return 0;
+  const auto* t = std::get_if<Tensor>(&index.value);
+  if (t && !t->is_defined()) refuse<ValueError>("the tensor is not defined; give it a value first");
+  return t && t->dtype() == DType::boolean ? t->ndim() : 1;
+}
+
+Step step_of(std::int64_t index, int axis, const Tensor& base) {
+  const std::int64_t n = base.size(axis);
+  if (index < -n || index >= n) {
+    refuse<IndexError>("index {} is out of range for axis {} of shape {}; {}", index, axis, base,
+                       n ? cat("use ", -n, "..", n - 1) : "the axis is empty");
+  }
+  return {index < 0 ? index + n : index, 1, 1};
+}
+
+// The index tensors, one for each axis, that a tensor stands for.
+std::vector<Tensor> index_tensors(const Tensor& t, int axis, const Tensor& base) {
+  if (t.dtype() != DType::boolean) {
+    expect_integers("an index tensor", t);
+    return {t.cast(DType::int64)};
+  }
+  for (int k = 0; k < t.ndim(); ++k) {
+    if (t.size(k) != base.size(axis + k))
+      refuse<IndexError>(
+          "a mask of shape {} does not fit shape {}; a mask has the sizes of the axes it stands "
+          "for",
+          t, base);
+  }
+  return places_of(t);
+}
+
+Choice chosen(const Tensor& base, const std::vector<Index>& given) {
   int used = 0, ellipses = 0;
   for (const Index& i : given) {
-    if (std::holds_alternative<Ellipsis>(i.value)) ++ellipses;
-    else if (const auto* t = std::get_if<Tensor>(&i.value))
-      used += t->dtype() == DType::boolean ? t->ndim() : 1;
-    else if (!std::holds_alternative<NewAxis>(i.value)) ++used;
+    used += axes_taken(i);
+    ellipses += std::holds_alternative<Ellipsis>(i.value);
   }
-  if (ellipses > 1) fail<IndexError>("index", "there are two ellipses", at, "use one");
+  if (ellipses > 1) refuse<IndexError>("there are two ellipses; use one");
   if (used > base.ndim())
-    fail<IndexError>("index", cat(used, " indices for shape ", shape_text(base)), at,
-                     cat("give at most ", base.ndim()));
-  Plan plan;
-  int axis = 0;
-  const auto whole = [&] {
-    plan.axes.push_back({{0, 1, shape[idx(axis)]}, false, {}});
-    plan.result.push_back(axis++);
+    refuse<IndexError>("{} indices for shape {}; give at most {}", used, base, base.ndim());
+  Choice out;
+  const auto take = [&](const Step& step, const Tensor& index, bool stays) {
+    if (stays) out.result.push_back(static_cast<int>(out.axes.size()));
+    out.axes.push_back({step, index});
   };
+  const auto take_whole = [&](const Tensor& index) {
+    take({0, 1, base.size(static_cast<int>(out.axes.size()))}, index, true);
+  };
+  bool begun = false, ended = false;  // the run of index tensors and integers
   for (const Index& i : given) {
-    if (std::holds_alternative<NewAxis>(i.value)) {
-      plan.result.push_back(-1);
-    } else if (std::holds_alternative<Ellipsis>(i.value)) {
-      for (int left = base.ndim() - used; left > 0; --left) whole();
-    } else if (const auto* s = std::get_if<Slice>(&i.value)) {
-      plan.axes.push_back({resolved(*s, shape[idx(axis)], at), false, {}});
-      plan.result.push_back(axis++);
-    } else if (const auto* n = std::get_if<std::int64_t>(&i.value)) {
-      const std::int64_t size = shape[idx(axis)];
-      if (*n < -size || *n >= size) {
-        fail<IndexError>(
-            "index",
-            cat("index ", *n, " is out of range for axis ", axis, " of shape ", shape_text(base)),
-            at, size ? cat("use ", -size, "..", size - 1) : "the axis is empty");
-      }
-      plan.axes.push_back({{*n < 0 ? *n + size : *n, 1, 1}, true, {}});
-      ++axis;
-    } else {
-      const Tensor& t = std::get<Tensor>(i.value);
-      expect_defined("index", t, at);
-      if (is_float(t.dtype()))
-        fail<DTypeError>("index",
-                         cat("an index tensor has dtype ", std::string(name_of(t.dtype()))), at,
-                         "cast it to an integer");
-      std::vector<Tensor> parts{t};
-      if (t.dtype() == DType::boolean) {
-        for (int k = 0; k < t.ndim(); ++k) {
-          if (t.shape()[idx(k)] != shape[idx(axis + k)])
-            fail<IndexError>(
-                "index",
-                cat("a mask of shape ", shape_text(t), " does not fit shape ", shape_text(base)),
-                at, "a mask has the sizes of the axes it stands for");
-        }
-        parts = places_of(t, at);
-      }
-      for (const Tensor& p : parts) {
-        plan.axes.push_back({{0, 1, shape[idx(axis)]}, false, p.cast(DType::int64, at)});
-        plan.result.push_back(axis++);
-      }
-    }
+    const int axis = static_cast<int>(out.axes.size());
+    const auto* number = std::get_if<std::int64_t>(&i.value);
+    const auto* tensor = std::get_if<Tensor>(&i.value);
+    out.places_first |= ended && (number || tensor);
+    ended |= begun && !number && !tensor;
+    begun |= number || tensor;
+    if (number) take(step_of(*number, axis, base), {}, false);
+    else if (tensor)
+      for (const Tensor& t : index_tensors(*tensor, axis, base)) take_whole(t);
+    else if (const auto* slice = std::get_if<Slice>(&i.value))
+      take(resolved(*slice, base.size(axis)), {}, true);
+    else if (std::holds_alternative<NewAxis>(i.value)) out.result.push_back(-1);
+    else
+      for (int left = base.ndim() - used; left > 0; --left) take_whole({});
   }
-  while (axis < base.ndim()) whole();
+  while (static_cast<int>(out.axes.size()) < base.ndim()) take_whole({});
+  return out;
+}
+
+// The flat place in the joined axis that the index tensors name together.
+Tensor joined_place(const Tensor& base, const std::vector<Chosen>& axes) {
+  Tensor place, valid;
+  for (int i = 0; i < base.ndim(); ++i) {
+    const Tensor& raw = axes[idx(i)].index;
+    if (!raw.is_defined()) continue;
+    expect_same_device("index", base, raw, {});
+    const std::int64_t n = base.size(i);
+    const Tensor at_axis = where(raw < 0, raw + n, raw), ok = (0 <= at_axis) & (at_axis < n);
+    if (place.is_defined())
+      common_shape("index: index tensors", place.lazy()->shape, raw.lazy()->shape, {});
+    place = place.is_defined() ? place * n + at_axis : at_axis;
+    valid = valid.is_defined() ? valid & ok : ok;
+  }
+  return place.is_defined() ? where(valid, place, -1) : place;
+}
+
+Plan planned(const Tensor& base, const std::vector<Index>& given) {
+  const Choice choice = chosen(base, given);
+  const auto is_indexed = [&](int axis) { return choice.axes[idx(axis)].index.is_defined(); };
+  Plan plan;
+  plan.place = joined_place(base, choice.axes);
+  std::vector<int> others;
+  for (int i = 0; i < base.ndim(); ++i) {
+    plan.region.push_back(choice.axes[idx(i)].step);
+    (is_indexed(i) ? plan.table : others).push_back(i);
+  }
+  plan.table.insert(plan.table.end(), others.begin(), others.end());
+  const Dims places = plan.place.is_defined() ? plan.place.shape() : Dims{};
+  plan.picked = places;
+  for (int i : others) plan.picked.push_back(plan.region[idx(i)].count.value());
+
+  bool placed = false;
+  const auto put_places = [&] {
+    for (std::size_t k = 0; k < places.size() && !placed; ++k)
+      plan.order.push_back(static_cast<int>(k));
+    placed = true;
+  };
+  if (choice.places_first) put_places();
+  int other = static_cast<int>(places.size());
+  for (int i = 0; i < base.ndim(); ++i) {
+    if (is_indexed(i)) put_places();
+    else plan.order.push_back(other++);
+  }
+  placed = false;
+  const auto show_places = [&] {
+    if (!placed) plan.shape.insert(plan.shape.end(), places.begin(), places.end());
+    placed = true;
+  };
+  if (choice.places_first) show_places();
+  for (int axis : choice.result) {
+    if (axis < 0) plan.shape.push_back(1);
+    else if (is_indexed(axis)) show_places();
+    else plan.shape.push_back(plan.region[idx(axis)].count.value());
+  }
   return plan;
 }
 
+Dims sizes_of(const Plan& plan) {
+  Dims sizes;
+  for (const Step& s : plan.region) sizes.push_back(s.count.value());
+  return sizes;
+}
+
+Dims permuted(const Dims& sizes, const std::vector<int>& order) {
+  Dims out;
+  for (int axis : order) out.push_back(sizes[idx(axis)]);
+  return out;
+}
+
+std::vector<int> inverse(const std::vector<int>& order) {
+  std::vector<int> back(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) back[idx(order[i])] = static_cast<int>(i);
+  return back;
+}
+
 // x[begin::step] of every axis: shrink, then every step-th by windows of one, then flip.
-Tensor taken(const Tensor& x, const std::vector<Chosen>& axes, Where at) {
-  const PlaceScope place(at);
+Tensor taken(const Tensor& x, const Plan& plan) {
   Spans spans;
   Windows every;
   Axes turned;
-  Shape counts;
   bool strided = false;
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    const Step& s = axes[i].step;
+  for (std::size_t i = 0; i < plan.region.size(); ++i) {
+    const Step& s = plan.region[i];
     const std::int64_t step = s.step.value(), count = s.count.value(), size = std::abs(step);
     const std::int64_t low = step < 0 ? s.begin.value() + step * (count - 1) : s.begin.value();
     if (count == 0) spans.push_back({0, 0});
     else spans.push_back({low, low + size * (count - 1) + 1});
     every.push_back({1, count ? size : 1});
     strided |= size > 1 && count > 0;
-    counts.push_back(count);
     if (step < 0) turned.push_back(static_cast<int>(i));
   }
   Lazy out = shrink(x.lazy(), spans);
-  if (strided) out = reshape(windows(out, every), counts);
+  if (strided) out = reshape(windows(out, every), shape_of(sizes_of(plan)));
   return wrap(flip(out, turned));
 }
 
-// The indexed axes of x first, flattened to one; then the others.
-struct Fancy {
-  std::vector<int> indexed, others;
-  Tensor place;  // flat places in the joined axis; -1 where out of range
-  Dims places;   // the broadcast shape of the index tensors
-  std::int64_t joined = 1;
-};
-
-Fancy fancy_of(const Tensor& x, const std::vector<Chosen>& axes, Where at) {
-  Fancy f;
-  Tensor valid;
-  const Dims shape = x.shape();
-  for (int i = 0; i < static_cast<int>(axes.size()); ++i) {
-    if (!axes[idx(i)].index.is_defined()) {
-      f.others.push_back(i);
-      continue;
-    }
-    f.indexed.push_back(i);
-    const std::int64_t n = shape[idx(i)];
-    const Tensor raw = axes[idx(i)].index;
-    const Tensor at_axis = where(raw < 0, raw + n, raw, at);
-    const Tensor ok = (0 <= at_axis) & (at_axis < n);
-    expect_same_device("index", x, raw, at);
-    if (f.place.is_defined())
-      common_shape("index: index tensors", f.place.lazy()->shape, raw.lazy()->shape, at);
-    f.place = f.place.is_defined() ? f.place * n + at_axis : at_axis;
-    valid = valid.is_defined() ? valid & ok : ok;
-    f.joined *= n;
-  }
-  f.place = where(valid, f.place, -1, at);
-  f.places = f.place.shape();
-  return f;
-}
-
-std::vector<int> joined_order(const Fancy& f) {
-  std::vector<int> order = f.indexed;
-  order.insert(order.end(), f.others.begin(), f.others.end());
-  return order;
-}
-
-// Where the places go among the other axes: where the index tensors stand if they stand together,
-// else first (NumPy's rule). `plan.result` lists the axes in the user's order.
-std::size_t position_of_places(const Plan& plan) {
-  std::vector<std::size_t> at;
-  for (std::size_t i = 0; i < plan.result.size(); ++i)
-    if (plan.result[i] >= 0 && plan.axes[idx(plan.result[i])].index.is_defined()) at.push_back(i);
-  for (std::size_t i = 1; i < at.size(); ++i)
-    if (at[i] != at[i - 1] + 1) return 0;
-  return at[0];
-}
-
-Tensor indexed(const Tensor& base, const std::vector<Index>& given, Where at) {
-  expect_defined("index", base, at);
-  const OuterPlace outer(at);
-  const Plan plan = planned(base, given, at);
-  Tensor x = taken(base, plan.axes, at);
-  const bool fancy =
-      std::ranges::any_of(plan.axes, [](const Chosen& c) { return c.index.is_defined(); });
-  Dims sizes = x.shape();
-  if (!fancy) {
-    Dims to;
-    for (int axis : plan.result) to.push_back(axis < 0 ? 1 : sizes[idx(axis)]);
-    return x.reshape(to, at);
-  }
-  const Fancy f = fancy_of(x, plan.axes, at);
-  Dims rows{f.joined};
+// The taken part as (places to choose from, the rest).
+Tensor table_of(const Tensor& part, const Plan& plan) {
   std::int64_t rest = 1;
-  for (int o : f.others) rest *= sizes[idx(o)];
-  rows.push_back(rest);
-  const Tensor table = x.permute(joined_order(f), at).reshape(rows, at);
-  const Tensor picked = table.index_select(0, f.place.flatten(0, -1, at), at);  // (places, rest)
-  // (places.., others..) -> the user's order
-  Dims full = f.places;
-  for (int o : f.others) full.push_back(sizes[idx(o)]);
-  const std::size_t where_places = position_of_places(plan);
-  std::vector<int> order;
-  Dims to;
-  const auto put_places = [&] {
-    for (std::size_t k = 0; k < f.places.size(); ++k) {
-      order.push_back(static_cast<int>(k));
-      to.push_back(f.places[k]);
-    }
-  };
-  bool placed = false;
-  std::size_t other = 0;
-  if (where_places == 0) {
-    put_places();
-    placed = true;
-  }
-  for (std::size_t i = 0; i < plan.result.size(); ++i) {
-    const int axis = plan.result[i];
-    if (axis < 0) {
-      to.push_back(1);
-      continue;
-    }
-    if (plan.axes[idx(axis)].index.is_defined()) {
-      if (!placed) put_places();
-      placed = true;
-      continue;
-    }
-    while (f.others[other] != axis)
-      order.push_back(static_cast<int>(f.places.size() + other++));  // integers: size 1
-    order.push_back(static_cast<int>(f.places.size() + other++));
-    to.push_back(sizes[idx(axis)]);
-  }
-  while (other < f.others.size()) order.push_back(static_cast<int>(f.places.size() + other++));
-  return picked.reshape(full, at).permute(order, at).reshape(to, at);
+  for (std::size_t k = idx(plan.place.ndim()); k < plan.picked.size(); ++k) rest *= plan.picked[k];
+  std::int64_t joined = 1;
+  const std::size_t others = plan.picked.size() - idx(plan.place.ndim());
+  for (std::size_t k = 0; k + others < plan.table.size(); ++k) joined *= part.size(plan.table[k]);
+  return part.permute(plan.table).reshape({joined, rest});
 }
 
-void write_part(Tensor& base, const std::vector<Index>& given, const Operand& value, Where at) {
-  const OuterPlace outer(at);
-  const PlaceScope place(at);
-  const Lazy old = base.lazy();
-  expect_writable("setitem", old, at);
-  const Plan plan = planned(base, given, at);
-  const Tensor shape_like = indexed(base, given, at);  // for the shape that the value must have
-  Tensor v = wrap(lazy_of(value, old->dtype, *old->device));
-  Dims want = shape_like.shape(), have = v.shape();
-  while (have.size() > want.size() && have[0] == 1) {
-    have.erase(have.begin());
-    v = v.reshape(have, at);
-  }
-  try {
-    if (have.size() > want.size()) throw ShapeError("too many axes");
-    v = wrap(broadcast_to(v.lazy(), shape_of(want)));
-  } catch (const ShapeError&) {
-    fail<ShapeError>("setitem",
-                     cat("a value of shape ", shape_text(v),
-                         " does not broadcast to the part's shape ", to_text(shape_of(want))),
-                     at, "give a value that does");
-  }
-  const bool fancy =
-      std::ranges::any_of(plan.axes, [](const Chosen& c) { return c.index.is_defined(); });
-  Region region;
-  Dims part;
-  for (const Chosen& c : plan.axes) {
-    region.push_back(c.step);
-    part.push_back(c.step.count.value());
-  }
-  if (!fancy) {
-    return write_over(base, old, assign(old, v.reshape(part, at).lazy(), region), at);
-  }
-  // Scatter into the part, flattened to (joined, rest), then the part back to its place.
-  const Tensor x = taken(base, plan.axes, at);
-  const Fancy f = fancy_of(x, plan.axes, at);
-  const Dims sizes = x.shape();
-  std::int64_t rest = 1, count = 1;
-  for (int o : f.others) rest *= sizes[idx(o)];
-  for (std::int64_t s : f.places) count *= s;
-  // The value's axes: places, then the others. It has newaxis and dropped axes as size 1 or not at all.
-  const std::size_t where_places = position_of_places(plan);
-  std::vector<int> order, front;
-  int axis = 0;
-  bool placed = false;
-  const auto take_places = [&] {
-    for (std::size_t k = 0; k < f.places.size(); ++k) front.push_back(axis++);
-    placed = true;
-  };
-  if (where_places == 0) take_places();
-  for (int r : plan.result) {
-    if (r >= 0 && plan.axes[idx(r)].index.is_defined()) {
-      if (!placed) take_places();
-    } else {
-      order.push_back(axis++);
-    }
-  }
-  front.insert(front.end(), order.begin(), order.end());
-  const Tensor rows = v.permute(front, at).reshape({count, rest}, at);
-  const Tensor where_to = f.place.reshape({count, 1}, at).expand({count, rest}, at);
-  const std::vector<int> joined = joined_order(f);
-  Dims moved;
-  for (int a : joined) moved.push_back(sizes[idx(a)]);
-  const Tensor target = x.permute(joined, at).reshape({f.joined, rest}, at);
-  const Tensor done =
-      wrap(scatter(target.lazy(), where_to.lazy(), rows.lazy(), 0, Op::store)).reshape(moved, at);
-  std::vector<int> back(joined.size());
-  for (std::size_t i = 0; i < joined.size(); ++i) back[idx(joined[i])] = static_cast<int>(i);
-  write_over(base, old, assign(old, done.permute(back, at).lazy(), region), at);
+Tensor read_part(const Tensor& base, const Plan& plan) {
+  const Tensor part = taken(base, plan);
+  if (!plan.place.is_defined()) return part.reshape(plan.shape);
+  const Tensor rows = table_of(part, plan).index_select(0, plan.place.flatten());
+  return rows.reshape(plan.picked).permute(plan.order).reshape(plan.shape);
+}
+
+// The value that the region gets: of a part by index tensors, the old one with rows written over.
+Tensor region_value(const Tensor& base, const Plan& plan, const Tensor& value) {
+  const Dims sizes = sizes_of(plan);
+  if (!plan.place.is_defined()) return value.reshape(sizes);
+  const Tensor table = table_of(taken(base, plan), plan);
+  const Dims written{plan.place.numel(), table.size(1)};
+  const Tensor rows = value.reshape(permuted(plan.picked, plan.order))
+                          .permute(inverse(plan.order))
+                          .reshape(written);
+  const Tensor to = plan.place.reshape({written[0], 1}).expand(written);
+  const Tensor done = wrap(scatter(table.lazy(), to.lazy(), rows.lazy(), 0, Op::store));
+  return done.reshape(permuted(sizes, plan.table)).permute(inverse(plan.table));
 }
 
 }  // namespace
 
-Part::Part(Tensor base, std::vector<Index> indices, Where where)
-    : Tensor(indexed(base, indices, where)),
-      base_(std::move(base)),
-      indices_(std::move(indices)),
-      where_(where) {}
+Lazy current(const State& state) {
+  if (state->part) {
+    const Lazy now = read_part(wrap(current(state->part->base)), state->part->plan).lazy();
+    const std::lock_guard lock(state->mutex);
+    state->lazy = now;
+  }
+  const std::lock_guard lock(state->mutex);
+  return state->lazy;
+}
+
+void write_part(const State& part, const Operand& value) {
+  const State& base = part->part->base;
+  const Plan& plan = part->part->plan;
+  const Tensor old = wrap(current(base));
+  expect_writable(old.lazy());
+  Tensor v = wrap(lazy_of(value, old.dtype(), *old.lazy()->device));
+  Dims have = v.shape();
+  while (have.size() > plan.shape.size() && have[0] == 1) have.erase(have.begin());
+  try {
+    if (have.size() > plan.shape.size()) throw ShapeError("too many axes");
+    v = wrap(broadcast_to(reshape(v.lazy(), shape_of(have)), shape_of(plan.shape)));
+  } catch (const ShapeError&) {
+    refuse<ShapeError>(
+        "a value of shape {} does not broadcast to the part's shape {}; give a "
+        "value that does",
+        v, plan.shape);
+  }
+  const Lazy whole = assign(old.lazy(), region_value(old, plan, v).lazy(), plan.region);
+  if (base->part) write_part(base, Operand(wrap(whole)));
+  else write_over(base, whole);
+  current(part);
+}
+
+Part::Part(const Tensor& base, const std::vector<Index>& indices, Where where) {
+  const Within op("index", where);
+  expect_defined("index", base, where);
+  Plan plan = planned(base, indices);
+  *static_cast<Tensor*>(this) = read_part(base, plan);
+  state_->part = std::make_shared<PartOf>(PartOf{Operand(base).state(), std::move(plan), where});
+}
 
 Part& Part::operator=(const Operand& value) {
-  write_part(base_, indices_, value, where_);
+  assign(value, state_->part->where);
   return *this;
-}
-Part& Part::operator+=(const Operand& v) {
-  const OuterPlace outer(where_);
-  return *this = Operand(static_cast<const Tensor&>(*this) + v, v.where());
-}
-Part& Part::operator-=(const Operand& v) {
-  const OuterPlace outer(where_);
-  return *this = Operand(static_cast<const Tensor&>(*this) - v, v.where());
-}
-Part& Part::operator*=(const Operand& v) {
-  const OuterPlace outer(where_);
-  return *this = Operand(static_cast<const Tensor&>(*this) * v, v.where());
-}
-Part& Part::operator/=(const Operand& v) {
-  const OuterPlace outer(where_);
-  return *this = Operand(static_cast<const Tensor&>(*this) / v, v.where());
 }
 
 Part Tensor::operator()(const Index& a) const { return at({a}, a.where); }
@@ -367,10 +339,8 @@ Part Tensor::operator()(const Index& a, const Index& b, const Index& c, const In
                         const Index& e) const {
   return at({a, b, c, d, e}, a.where);
 }
-
 Part Tensor::at(std::vector<Index> indices, Where where) const {
-  expect_defined("index", *this, where);
-  return Part(*this, std::move(indices), where);
+  return Part(*this, indices, where);
 }
 
 namespace {

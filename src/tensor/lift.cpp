@@ -38,16 +38,6 @@ bool is_number(const Operand& o) { return o.number() != Operand::Number::none; }
 
 }  // namespace
 
-namespace {
-thread_local Where outer_place;
-}  // namespace
-
-OuterPlace::OuterPlace(Where at) : before_(outer_place) {
-  if (outer_place.line == 0) outer_place = at;
-}
-OuterPlace::~OuterPlace() { outer_place = before_; }
-Where outermost(Where at) { return outer_place.line ? outer_place : at; }
-
 Tensor tensor_of(const Operand& o, std::string_view op) {
   if (!o.state()) {
     fail<ValueError>(op, "the tensor is not defined", o.where(), "give it a value first");
@@ -56,10 +46,14 @@ Tensor tensor_of(const Operand& o, std::string_view op) {
   return wrap(o.state()->lazy);
 }
 
+Scalar scalar_of(const Operand& o, DType as) {
+  const bool real = o.number() == Operand::Number::floating;
+  return real ? Scalar(as, o.real()) : Scalar(as, o.integer());
+}
+
 Lazy lazy_of(const Operand& o, DType as, Device& device) {
   if (!is_number(o)) return cast_lazy(tensor_of(o).lazy(), as);
-  const bool real = o.number() == Operand::Number::floating;
-  return constant_lazy(real ? Scalar(as, o.real()) : Scalar(as, o.integer()), {}, device);
+  return constant_lazy(scalar_of(o, as), {}, device);
 }
 
 Shape shape_of(const Dims& dims) { return Shape(dims.begin(), dims.end()); }
@@ -113,6 +107,17 @@ Device& device_at(std::string_view op, std::string_view name, Where where) {
     const std::string at = outermost(where).text();
     throw DeviceError(cat(std::string(op), at.empty() ? "" : " at " + at, ": ", e.what()));
   }
+}
+
+int checked_axis(int axis, int ndim, const Tensor& t) {
+  if (axis >= -ndim && axis < ndim) return axis < 0 ? axis + ndim : axis;
+  refuse<IndexError>("axis {} is out of range for shape {}; {}", axis, t,
+                     ndim ? cat("use ", -ndim, "..", ndim - 1) : "a scalar has no axes");
+}
+
+void expect_integers(std::string_view what, const Tensor& t) {
+  if (is_integer(t.dtype())) return;
+  refuse<DTypeError>("{} has dtype {}; cast it to an integer", what, t.dtype());
 }
 
 int checked_axis(std::string_view op, int axis, int ndim, const Tensor& t, Where where) {

@@ -10,8 +10,12 @@
 #include "base/text.h"
 #include "graph/lazy_buffer.h"
 #include "mote/tensor.h"
+#include "tensor/errors.h"
 
 namespace mote {
+
+struct PartOf;
+using State = std::shared_ptr<TensorState>;
 
 // What a Tensor's handles share.
 struct TensorState {
@@ -19,19 +23,11 @@ struct TensorState {
   Lazy lazy;    // guarded by mutex
   Tensor grad;  // guarded by mutex
   std::string name;
+  std::shared_ptr<const PartOf> part;  // of a Part: what it is a part of
 };
 
-// While one lives, errors of the operations that a function is composed of name its caller's place.
-class OuterPlace {
- public:
-  explicit OuterPlace(Where);
-  ~OuterPlace();
-  OuterPlace(const OuterPlace&) = delete;
-
- private:
-  Where before_;
-};
-Where outermost(Where);
+using OuterPlace = PlaceScope;
+inline Where outermost(Where at) { return current_place().line ? current_place() : at; }
 
 // "sum: axis 3 is out of range for shape (2, 3) at train.cpp:41; use -2..1"
 template <class E>
@@ -74,7 +70,15 @@ Tensor with_element_gradient(const Tensor& value, const std::vector<Tensor>& inp
 bool is_leaf(const Lazy&);
 // A handle takes the value written in place of its old one; GradientError for a leaf while history
 // is recorded.
-void expect_writable(std::string_view op, const Lazy& old, Where);
-void write_over(const Tensor& handle, const Lazy& old, Lazy written, Where);
+void expect_writable(const Lazy& old);
+void write_over(const State&, Lazy written);
+// Of a part: its value in what its base holds now; else the handle's own.
+Lazy current(const State&);
+void write_part(const State& part, const Operand& value);
+// A number as an element; ValueError where the dtype cannot hold it.
+Scalar scalar_of(const Operand& number, DType);
+inline std::size_t idx(int axis) { return static_cast<std::size_t>(axis); }
+void expect_integers(std::string_view what, const Tensor&);  // DTypeError
+int checked_axis(int axis, int ndim, const Tensor&);
 
 }  // namespace mote

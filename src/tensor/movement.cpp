@@ -5,12 +5,6 @@
 #include "tensor/lift.h"
 
 namespace mote {
-namespace {
-
-std::size_t idx(int axis) { return static_cast<std::size_t>(axis); }
-
-}  // namespace
-
 Tensor Tensor::reshape(Dims to, Where where) const {
   expect_defined("reshape", *this, where);
   const std::int64_t n = numel();

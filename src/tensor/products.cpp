@@ -8,8 +8,6 @@
 namespace mote {
 namespace {
 
-std::size_t idx(int i) { return static_cast<std::size_t>(i); }
-
 // a * b summed over the last axes, accumulated and rounded as semantics.md says.
 Tensor contracted(const Tensor& a, const Tensor& b, std::vector<int> axes, DType result, Where at) {
   const DType inside = is_float(result) ? accumulator_dtype(result) : result;

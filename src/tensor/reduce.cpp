@@ -7,8 +7,6 @@
 namespace mote {
 namespace {
 
-std::size_t idx(int axis) { return static_cast<std::size_t>(axis); }
-
 std::int64_t count_along(const Tensor& t, const std::vector<int>& axes) {
   std::int64_t n = 1;
   const Dims shape = t.shape();

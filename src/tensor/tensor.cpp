@@ -63,6 +63,26 @@ std::shared_ptr<LazyBuffer> Tensor::lazy() const {
   return state_->lazy;
 }
 
+namespace {
+// A part is copied as a value: what is done to the copy in place does not reach the base.
+State value_state(const State& state) {
+  if (!state || !state->part) return state;
+  const auto own = std::make_shared<TensorState>();
+  const std::lock_guard lock(state->mutex);
+  own->lazy = state->lazy;
+  return own;
+}
+}  // namespace
+
+Tensor::Tensor(const Tensor& other) : state_(value_state(other.state_)) {}
+Tensor::Tensor(Tensor&& other) noexcept : state_(value_state(other.state_)) {
+  other.state_.reset();
+}
+Tensor& Tensor::operator=(Tensor other) noexcept {
+  state_ = std::move(other.state_);
+  return *this;
+}
+
 void Tensor::set_lazy(std::shared_ptr<LazyBuffer> lazy) {
   const std::lock_guard lock(state_->mutex);
   state_->lazy = std::move(lazy);
@@ -319,37 +339,41 @@ bool is_leaf(const Lazy& n) {
          (n->src.empty() || (n->own_gradient && n->own_gradient->inputs.empty()));
 }
 
-void expect_writable(std::string_view op, const Lazy& old, Where where) {
+void expect_writable(const Lazy& old) {
   if (!is_leaf(old) || !grad_enabled()) return;
-  fail<GradientError>(op,
-                      cat("a leaf that requires a gradient is written in place",
-                          old->name.empty() ? "" : ": '" + old->name + "'"),
-                      where, "do it under NoGrad, or write to a copy");
+  refuse<GradientError>(
+      "a leaf that requires a gradient is written in place{}; do it under NoGrad, "
+      "or write to a copy",
+      old->name.empty() ? "" : ": '" + old->name + "'");
 }
 
-void write_over(const Tensor& handle, const Lazy& old, Lazy written, Where where) {
+void write_over(const State& handle, Lazy written) {
+  const Lazy old = current(handle);
   if (is_leaf(old)) {
     written->requires_grad = true;
     written->own_gradient = std::make_shared<OwnGradient>();
   }
-  if (old->requires_grad) old->overwritten = where.line ? where : Where{"?", 1};
+  const Where place = current_place();
+  if (old->requires_grad) old->overwritten = place.line ? place : Where{"?", 1};
   written->name = old->name;
-  Tensor shared = handle;
-  shared.set_lazy(std::move(written));
-  pending_writes().push_back(Operand(handle, where).state());
+  pending_writes().push_back(handle);
+  const std::lock_guard lock(handle->mutex);
+  handle->lazy = std::move(written);
 }
 
 Tensor& Tensor::assign(const Operand& value, Where where) {
   expect_defined("assign", *this, where);
-  const PlaceScope place(where);
+  const Within op(state_->part ? "setitem" : "assign", where);
   const Lazy old = lazy();
-  expect_writable("assign", old, where);
   Lazy v = lazy_of(value, old->dtype, *old->device);
   if (v->device != old->device)
-    fail<DeviceError>(
-        "assign",
-        cat("the value is on ", v->device->name(), ", the tensor on ", old->device->name()), where,
-        "move it with .to(device)");
+    refuse<DeviceError>("the value is on {}, the tensor on {}; move it with .to(device)",
+                        v->device->name(), old->device->name());
+  if (state_->part) {
+    write_part(state_, value);
+    return *this;
+  }
+  expect_writable(old);
   const Shape given = v->shape;
   try {
     v = broadcast_to(v, broadcast_shape(v->shape, old->shape));
@@ -357,30 +381,48 @@ Tensor& Tensor::assign(const Operand& value, Where where) {
     v = nullptr;
   }
   if (!v || v->shape != old->shape) {
-    fail<ShapeError>("assign",
-                     cat("a value of shape ", to_text(given),
-                         " does not broadcast to the tensor's shape ", to_text(old->shape)),
-                     where, "assign keeps the shape");
+    refuse<ShapeError>(
+        "a value of shape {} does not broadcast to the tensor's shape {}; assign "
+        "keeps the shape",
+        to_text(given), to_text(old->shape));
   }
-  write_over(*this, old, mote::assign(old, v), where);
+  write_over(state_, mote::assign(old, v));
   return *this;
 }
 
+namespace {
+
+// x = x op v, of a part on what its base holds now. The dtype stays, and may not lose the kind.
+void update(Tensor& x, std::string_view name, const Operand& v,
+            Tensor (*op)(const Operand&, const Operand&)) {
+  const Within within(name, v.where());
+  expect_defined(name, x, v.where());
+  const Tensor result = op(wrap(current(Operand(x).state())), v);
+  const auto kind = [](DType t) { return is_float(t) ? 2 : t == DType::boolean ? 0 : 1; };
+  if (kind(result.dtype()) > kind(x.dtype())) {
+    refuse<DTypeError>("the result is {}, the tensor {}; cast the tensor, or the result by assign",
+                       result.dtype(), x.dtype());
+  }
+  x.assign(result, v.where());
+}
+
+}  // namespace
+
 Tensor& Tensor::operator+=(const Operand& v) {
-  const OuterPlace outer(v.where());
-  return assign(Operand(*this + v, v.where()), v.where());
+  update(*this, "add", v, mote::operator+);
+  return *this;
 }
 Tensor& Tensor::operator-=(const Operand& v) {
-  const OuterPlace outer(v.where());
-  return assign(Operand(*this - v, v.where()), v.where());
+  update(*this, "sub", v, mote::operator-);
+  return *this;
 }
 Tensor& Tensor::operator*=(const Operand& v) {
-  const OuterPlace outer(v.where());
-  return assign(Operand(*this * v, v.where()), v.where());
+  update(*this, "mul", v, mote::operator*);
+  return *this;
 }
 Tensor& Tensor::operator/=(const Operand& v) {
-  const OuterPlace outer(v.where());
-  return assign(Operand(*this / v, v.where()), v.where());
+  update(*this, "div", v, mote::operator/);
+  return *this;
 }
 
 // ---- dtype and device

@@ -185,6 +185,10 @@ TEST_F(Errors, DTypes) {
       {dtype_error, [&] { a.bitcast(DType::float64); }, "bitcast: float32 and float64 have different sizes at HERE; use cast to convert values"},
       {dtype_error, [&] { set_default_float(DType::int8); }, "set_default_float: int8 is no float"},
       {dtype_error, [&] { set_default_int(DType::float32); }, "set_default_int: float32 is no integer"},
+      {dtype_error, [&] { Tensor q = i; q += 1.5; }, "add: the result is float32, the tensor int32 at HERE; cast the tensor, or the result by assign"},
+      {dtype_error, [&] { Tensor q = i; q /= 2; }, "div: the result is float32, the tensor int32 at HERE; cast the tensor, or the result by assign"},
+      {dtype_error, [&] { i(0) -= a(0, 0); }, "sub: the result is float32, the tensor int32 at HERE; cast the tensor, or the result by assign"},
+      {dtype_error, [&] { Tensor q = mask; q *= 2; }, "mul: the result is int64, the tensor bool at HERE; cast the tensor, or the result by assign"},
       {dtype_error, [&] { dtype_named("flaot32"); }, "no dtype is called 'flaot32'; did you mean 'float32'?"},
   });
 }
@@ -254,7 +258,7 @@ TEST_F(Errors, Gradients) {
       {gradient_error, [&] { Tensor::zeros({2}, {.dtype = DType::int32, .requires_grad = true}); }, "set_requires_grad: the dtype is int32 at HERE; only floats have gradients"},
       {gradient_error, [&] { gradient({p.sum()}, {a}); }, "gradient: an input does not require a gradient at HERE; call set_requires_grad on it first"},
       {gradient_error, [&] { gradient({p > 0}, {p}); }, "gradient: an output has dtype bool at HERE; only floats have gradients"},
-      {gradient_error, [&] { p += 1; }, "assign: a leaf that requires a gradient is written in place at HERE; do it under NoGrad, or write to a copy"},
+      {gradient_error, [&] { p += 1; }, "add: a leaf that requires a gradient is written in place at HERE; do it under NoGrad, or write to a copy"},
       {gradient_error, [&] { p(0) = 1; }, "setitem: a leaf that requires a gradient is written in place at HERE; do it under NoGrad, or write to a copy"},
       {gradient_error, [&] { Tensor q = Tensor::ones({2}, {.requires_grad = true}); q.set_name("w"); q.assign(0); }, "assign: a leaf that requires a gradient is written in place: 'w' at HERE; do it under NoGrad, or write to a copy"},
       {gradient_error, [&] { Tensor y = (p * 2).set_name("y"), l = y.exp().sum() + (y * y).sum(); y += 1; l.backward(); }, "backward: it needs the value of 'y' of shape (2, 2) that was overwritten in place at HERE; backward was called at HERE; call backward before writing, or write to a copy"},

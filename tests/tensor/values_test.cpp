@@ -42,6 +42,64 @@ TEST_P(Values, AViewIsAValue) {
   }
 }
 
+TEST_P(Values, APartThatIsKeptWritesThrough) {
+  const Tensor a = Tensor::zeros({2, 3});
+  auto p = a(0);
+  p += 1;
+  p += 1;
+  EXPECT_EQ(of(p), (Floats{2, 2, 2}));
+  EXPECT_EQ(of(a), (Floats{2, 2, 2, 0, 0, 0}));
+  p = 5;
+  EXPECT_EQ(of(p * 2), (Floats{10, 10, 10}));
+  a(0, 1) = 7;  // p still reads its value of before, and adds to what is there now
+  EXPECT_EQ(of(p), (Floats{5, 5, 5}));
+  p -= 1;
+  EXPECT_EQ(of(p), (Floats{4, 6, 4}));
+  auto q = p;
+  q = 1;
+  EXPECT_EQ(of(a), (Floats{1, 1, 1, 0, 0, 0}));
+  EXPECT_EQ(of(p), of(q));
+}
+
+TEST_P(Values, EveryWayToWriteAPartReachesTheBase) {
+  const Tensor a = Tensor::zeros({2, 3});
+  a(1).assign(77);
+  EXPECT_EQ(of(a), (Floats{0, 0, 0, 77, 77, 77}));
+  a(0)(1) = 9;
+  a(1)(Tensor({0, 2}))(1) += 1;
+  EXPECT_EQ(of(a), (Floats{0, 9, 0, 77, 77, 78}));
+  auto part = a(all, 0);
+  Tensor& reference = part;
+  reference += 1;
+  reference.assign(reference * 2);
+  EXPECT_EQ(of(a), (Floats{2, 9, 0, 156, 77, 78}));
+  EXPECT_EQ(of(part), (Floats{2, 156}));
+}
+
+TEST_P(Values, ATensorMadeOfAPartIsAValue) {
+  const Tensor a = Tensor::zeros({2, 2});
+  std::vector<Tensor> rows;
+  for (int i : {0, 1}) rows.push_back(a(i));
+  auto part = a(0);
+  const Tensor& reference = part;
+  Tensor made = a(0), assigned, copied = reference;
+  assigned = part;
+  for (Tensor* t : {&rows[0], &rows[1], &made, &assigned, &copied}) *t += 1;
+  EXPECT_EQ(of(a), (Floats{0, 0, 0, 0}));
+  EXPECT_EQ(of(made), (Floats{1, 1}));
+}
+
+// NumPy: an integer stands among index tensors; where a slice parts them, the places come first.
+TEST_P(Values, AnIntegerAndAnIndexTensorApart) {
+  const Tensor x = Tensor::arange(24.0).reshape({2, 3, 4});
+  const Tensor apart = x(1, all, Tensor({3, 0}));
+  EXPECT_EQ(apart.shape(), (Dims{2, 3}));
+  EXPECT_EQ(of(apart), (Floats{15, 19, 23, 12, 16, 20}));
+  EXPECT_EQ(x(all, 1, Tensor({3, 0})).shape(), (Dims{2, 2}));
+  x(1, all, Tensor({3, 0})) = Tensor{{1, 2, 3}, {4, 5, 6}};
+  EXPECT_EQ(of(x(1)), (Floats{4, 13, 14, 1, 5, 17, 18, 2, 6, 21, 22, 3}));
+}
+
 TEST_P(Values, AResultKeepsTheValueOfBefore) {
   Tensor x({0.5f, 2.f, 8.f});
   const Tensor y = x * 2.0;
