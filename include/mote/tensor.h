@@ -11,6 +11,7 @@
 // Every wrong call throws an Error with the user's place; `where` is filled in by itself.
 #pragma once
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -34,24 +35,18 @@ struct Index;
 
 using Dims = std::vector<std::int64_t>;
 template <class N>
-concept Arithmetic = std::is_arithmetic_v<N>;
+concept Arithmetic =
+    std::is_arithmetic_v<N> && sizeof(N) <= 8 && !std::is_same_v<std::remove_cv_t<N>, long double>;
 
-// The DType of a C++ type: float32 for float and double literals is the default_float, see Operand.
-template <class T>
+// The DType of a C++ type. A double literal beside a tensor is a number without one, see Operand.
+template <Arithmetic T>
 constexpr DType dtype_of() {
-  if constexpr (std::is_same_v<T, bool>) return DType::boolean;
-  if constexpr (std::is_same_v<T, float>) return DType::float32;
-  if constexpr (std::is_same_v<T, double>) return DType::float64;
-  if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
-    return sizeof(T) == 1   ? DType::int8
-           : sizeof(T) == 2 ? DType::int16
-           : sizeof(T) == 4 ? DType::int32
-                            : DType::int64;
-  }
-  return sizeof(T) == 1   ? DType::uint8
-         : sizeof(T) == 2 ? DType::uint16
-         : sizeof(T) == 4 ? DType::uint32
-                          : DType::uint64;
+  constexpr DType signed_types[] = {DType::int8, DType::int16, DType::int32, DType::int64};
+  constexpr DType unsigned_types[] = {DType::uint8, DType::uint16, DType::uint32, DType::uint64};
+  constexpr int power = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
+  if (std::is_same_v<T, bool>) return DType::boolean;
+  if (std::is_floating_point_v<T>) return sizeof(T) == 4 ? DType::float32 : DType::float64;
+  return std::is_signed_v<T> ? signed_types[power] : unsigned_types[power];
 }
 
 // The dtype of floating literals and creation functions; of integers from untyped sources.
@@ -77,7 +72,7 @@ class Operand {
   enum class Number : std::uint8_t { none, boolean, integer, floating };
   Number number() const { return number_; }
   double real() const { return real_; }
-  std::int64_t integer() const { return integer_; }
+  std::int64_t integer() const { return integer_; }  // past 2^63 - 1: the bits of a uint64
   const std::shared_ptr<struct TensorState>& state() const { return state_; }
   Where where() const { return where_; }
 
@@ -143,7 +138,7 @@ struct PoolOptions {
 
 class Tensor {
  public:
-  Tensor() = default;  // holds nothing; is_defined() is false
+  Tensor() = default;         // holds nothing; is_defined() is false
   Tensor(const Tensor&);      // another handle of the same; of a Part: of its value
   Tensor(Tensor&&) noexcept;  // likewise
   Tensor& operator=(Tensor) noexcept;
@@ -432,10 +427,10 @@ class Tensor {
   friend class Part;
   static Tensor from_elements(const void* data, std::size_t count, DType, Dims, const Options&,
                               Where);
-  double item_double(Where) const;
-  std::int64_t item_int(Where) const;
-  std::vector<double> to_doubles(Where) const;
-  std::vector<std::int64_t> to_ints(Where) const;
+  std::vector<std::byte> converted(DType, Where) const;
+  void read_item(void* value, DType, Where) const;
+  template <class T>
+  std::vector<T> to_vector(DType as, Where) const;
   std::shared_ptr<struct TensorState> state_;
 };
 
@@ -586,18 +581,25 @@ Tensor::Tensor(std::initializer_list<std::initializer_list<std::initializer_list
 }
 template <Arithmetic T>
 T Tensor::item(Where where) const {
-  if constexpr (std::is_floating_point_v<T>) return static_cast<T>(item_double(where));
-  return static_cast<T>(item_int(where));
+  T value;
+  read_item(&value, dtype_of<T>(), where);
+  return value;
 }
 template <Arithmetic T>
 std::vector<T> Tensor::to_vector(Where where) const {
-  if constexpr (std::is_floating_point_v<T>) {
-    const auto values = to_doubles(where);
-    return std::vector<T>(values.begin(), values.end());
+  if constexpr (std::is_same_v<T, bool>) {
+    const auto values = to_vector<std::uint8_t>(DType::boolean, where);
+    return std::vector<bool>(values.begin(), values.end());
   } else {
-    const auto values = to_ints(where);
-    return std::vector<T>(values.begin(), values.end());
+    return to_vector<T>(dtype_of<T>(), where);
   }
+}
+template <class T>
+std::vector<T> Tensor::to_vector(DType as, Where where) const {
+  const auto bytes = converted(as, where);
+  std::vector<T> values(bytes.size() / sizeof(T));
+  if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
 }
 
 }  // namespace mote

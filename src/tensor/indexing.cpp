@@ -450,6 +450,7 @@ Tensor scattered(std::string_view name, const Tensor& x, int axis, const Tensor&
 }  // namespace
 
 Tensor Tensor::scatter(int axis, const Tensor& index, const Operand& source, Where at) const {
+  const Within op("scatter", at);
   const Tensor values =
       source.number() == Operand::Number::none
           ? tensor_of(source)
@@ -481,9 +482,9 @@ Tensor Tensor::scatter_reduce(int axis, const Tensor& index, const Tensor& sourc
 }
 
 Tensor Tensor::masked_fill(const Tensor& mask, const Operand& value, Where at) const {
-  const Operand v =
-      value.number() == Operand::Number::none ? value : Operand(full_like(value, at), at);
-  return mote::where(mask, v, *this, at);
+  const Within op("masked_fill", at);
+  if (value.number() == Operand::Number::none) return mote::where(mask, value, *this);
+  return mote::where(mask, full_like(value), *this);
 }
 
 Tensor Tensor::one_hot(std::int64_t classes, Where at) const {

@@ -8,30 +8,11 @@
 namespace mote {
 namespace {
 
-bool fits(std::int64_t v, DType t) {
-  if (t == DType::uint64) return v >= 0;
-  return Scalar(t, v).as_int() == v;
-}
-
 // The dtype that a number takes beside a tensor: it never widens it within its kind.
-DType dtype_beside(std::string_view op, const Operand& number, DType tensor) {
+DType dtype_beside(const Operand& number, DType tensor) {
   if (number.number() == Operand::Number::boolean || is_float(tensor)) return tensor;
   if (number.number() == Operand::Number::floating) return default_float();
-  if (tensor == DType::boolean) return default_int();
-  if (fits(number.integer(), tensor)) return tensor;
-  fail<ValueError>(
-      op, cat("the number ", number.integer(), " does not fit in ", std::string(name_of(tensor))),
-      number.where(), "cast the tensor to a wider dtype first");
-}
-
-DType own_dtype(std::string_view op, const Operand& o) {
-  switch (o.number()) {
-    case Operand::Number::none: return tensor_of(o, op).dtype();
-    case Operand::Number::boolean: return DType::boolean;
-    case Operand::Number::integer: return default_int();
-    case Operand::Number::floating: break;
-  }
-  return default_float();
+  return tensor == DType::boolean ? default_int() : tensor;
 }
 
 bool is_number(const Operand& o) { return o.number() != Operand::Number::none; }
@@ -46,9 +27,28 @@ Tensor tensor_of(const Operand& o, std::string_view op) {
   return wrap(o.state()->lazy);
 }
 
+DType own_dtype(const Operand& number) {
+  if (number.number() == Operand::Number::boolean) return DType::boolean;
+  if (number.number() == Operand::Number::floating) return default_float();
+  return number.integer() < 0 && number.real() > 0 ? DType::uint64 : default_int();
+}
+
+// A float takes every number, a bool its truth, an integer what it can give back.
+Scalar fitting(Scalar number, DType to) {
+  const Scalar out = cast(number, to);
+  if (is_float(to) || to == DType::boolean) return out;
+  const auto negative = [](Scalar s) { return is_signed(s.dtype) && s.as_int() < 0; };
+  if (is_float(number.dtype) ? out.as_double() == number.as_double()
+                             : out.bits == number.bits && negative(out) == negative(number))
+    return out;
+  refuse<ValueError>("the number {} does not fit in {}; cast the tensor to a wider dtype first",
+                     is_float(number.dtype) ? cat(number.as_double()) : number.text(), to);
+}
+
 Scalar scalar_of(const Operand& o, DType as) {
-  const bool real = o.number() == Operand::Number::floating;
-  return real ? Scalar(as, o.real()) : Scalar(as, o.integer());
+  if (o.number() == Operand::Number::floating) return fitting(Scalar(DType::float64, o.real()), as);
+  const bool large = o.integer() < 0 && o.real() > 0;
+  return fitting(Scalar(large ? DType::uint64 : DType::int64, o.integer()), as);
 }
 
 Lazy lazy_of(const Operand& o, DType as, Device& device) {
@@ -67,13 +67,14 @@ Dims dims_of(const Shape& shape) {
 std::string shape_text(const Tensor& t) { return to_text(t.lazy()->shape); }
 
 DType common_dtype(std::string_view op, const Operand& a, const Operand& b) {
-  if (is_number(a) && !is_number(b)) return dtype_beside(op, a, tensor_of(b, op).dtype());
-  if (is_number(b) && !is_number(a)) return dtype_beside(op, b, tensor_of(a, op).dtype());
-  return promote(own_dtype(op, a), own_dtype(op, b));
+  if (is_number(a) && !is_number(b)) return dtype_beside(a, tensor_of(b, op).dtype());
+  if (is_number(b) && !is_number(a)) return dtype_beside(b, tensor_of(a, op).dtype());
+  if (!is_number(a)) return promote(tensor_of(a, op).dtype(), tensor_of(b, op).dtype());
+  return promote(own_dtype(a), own_dtype(b));
 }
 
 std::pair<Lazy, Lazy> lift(std::string_view op, const Operand& a, const Operand& b) {
-  const PlaceScope place(a.where());
+  const Within within(op, a.where());
   const DType dtype = common_dtype(op, a, b);
   Device& device = !is_number(a)   ? *tensor_of(a).lazy()->device
                    : !is_number(b) ? *tensor_of(b).lazy()->device

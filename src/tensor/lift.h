@@ -75,8 +75,10 @@ void write_over(const State&, Lazy written);
 // Of a part: its value in what its base holds now; else the handle's own.
 Lazy current(const State&);
 void write_part(const State& part, const Operand& value);
-// A number as an element; ValueError where the dtype cannot hold it.
+// A number as an element, and an element as another dtype; ValueError where that cannot hold it.
 Scalar scalar_of(const Operand& number, DType);
+Scalar fitting(Scalar, DType);
+DType own_dtype(const Operand&);  // of a number: what it has alone
 inline std::size_t idx(int axis) { return static_cast<std::size_t>(axis); }
 void expect_integers(std::string_view what, const Tensor&);  // DTypeError
 int checked_axis(int axis, int ndim, const Tensor&);

@@ -1,5 +1,6 @@
 // The handle itself: making, reading, writing in place.
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "engine/engine.h"
@@ -102,9 +103,10 @@ Tensor Tensor::from_elements(const void* data, std::size_t count, DType from, Di
   const auto width = static_cast<std::size_t>(size_of(to)),
              source = static_cast<std::size_t>(size_of(from));
   std::vector<std::byte> bytes(count * width);
-  for (std::size_t i = 0; i < count; ++i)
-    store_scalar(bytes.data() + i * width,
-                 mote::cast(load_scalar(static_cast<const char*>(data) + i * source, from), to));
+  for (std::size_t i = 0; i < count; ++i) {
+    const Scalar given = load_scalar(static_cast<const char*>(data) + i * source, from);
+    store_scalar(bytes.data() + i * width, mote::cast(given, to));
+  }
   return from_bytes(bytes, std::move(shape), to, o, where);
 }
 
@@ -145,13 +147,8 @@ Tensor Tensor::ones(Dims shape, Options o, Where where) {
 Tensor Tensor::full(Dims shape, const Operand& value, Options o, Where where) {
   if (value.number() == Operand::Number::none)
     return tensor_of(value).expand(std::move(shape), where);
-  const bool real = value.number() == Operand::Number::floating;
-  const DType own = real                                         ? default_float()
-                    : value.number() == Operand::Number::boolean ? DType::boolean
-                                                                 : default_int();
-  const DType t = o.dtype.value_or(own);
-  return filled("full", shape, real ? Scalar(t, value.real()) : Scalar(t, value.integer()), o,
-                where);
+  const Within op("full", where);
+  return filled("full", shape, scalar_of(value, o.dtype.value_or(own_dtype(value))), o, where);
 }
 
 Tensor Tensor::arange(const Operand& end, Options o, Where where) {
@@ -204,7 +201,8 @@ Tensor Tensor::eye(std::int64_t n, std::optional<std::int64_t> m, Options o, Whe
 Tensor Tensor::empty_like(Where where) const { return zeros_like(where); }
 Tensor Tensor::zeros_like(Where where) const { return full_like(0, where); }
 Tensor Tensor::ones_like(Where where) const { return full_like(1, where); }
-Tensor Tensor::full_like(const Operand& value, Where) const {
+Tensor Tensor::full_like(const Operand& value, Where where) const {
+  const Within op("full_like", where);
   const Lazy n = lazy();
   return wrap(broadcast_to(lazy_of(value, n->dtype, *n->device), n->shape));
 }
@@ -291,45 +289,25 @@ std::vector<std::byte> Tensor::to_bytes(Where where) const {
   return bytes;
 }
 
-namespace {
-
-template <class F>
-void for_each_element(const Tensor& t, Where where, F f) {
-  const auto bytes = t.to_bytes(where);
-  const auto width = static_cast<std::size_t>(size_of(t.dtype()));
-  for (std::size_t i = 0; i < bytes.size(); i += width) f(load_scalar(bytes.data() + i, t.dtype()));
-}
-
-}  // namespace
-
-std::vector<double> Tensor::to_doubles(Where where) const {
-  std::vector<double> out;
-  for_each_element(*this, where, [&](Scalar s) { out.push_back(s.as_double()); });
+// By the conversion of cast(), on the host.
+std::vector<std::byte> Tensor::converted(DType to, Where where) const {
+  const DType from = dtype();
+  const auto bytes = to_bytes(where);
+  const auto have = static_cast<std::size_t>(size_of(from)),
+             want = static_cast<std::size_t>(size_of(to));
+  std::vector<std::byte> out(bytes.size() / have * want);
+  for (std::size_t i = 0; i * have < bytes.size(); ++i)
+    store_scalar(out.data() + i * want, mote::cast(load_scalar(bytes.data() + i * have, from), to));
   return out;
 }
 
-std::vector<std::int64_t> Tensor::to_ints(Where where) const {
-  std::vector<std::int64_t> out;
-  for_each_element(*this, where, [&](Scalar s) { out.push_back(s.as_int()); });
-  return out;
-}
-
-namespace {
-void expect_one(const Tensor& t, Where where) {
-  expect_defined("item", t, where);
-  if (t.numel() != 1)
-    fail<ShapeError>("item", cat("the tensor has shape ", shape_text(t), ", not one element"),
-                     where, "index or reduce it first");
-}
-}  // namespace
-
-double Tensor::item_double(Where where) const {
-  expect_one(*this, where);
-  return to_doubles(where)[0];
-}
-std::int64_t Tensor::item_int(Where where) const {
-  expect_one(*this, where);
-  return to_ints(where)[0];
+void Tensor::read_item(void* value, DType as, Where where) const {
+  const Within op("item", where);
+  expect_defined("item", *this, where);
+  if (numel() != 1)
+    refuse<ShapeError>("the tensor has shape {}, not one element; index or reduce it first", *this);
+  const auto bytes = converted(as, where);
+  std::memcpy(value, bytes.data(), bytes.size());
 }
 
 // ---- writing in place

@@ -193,6 +193,26 @@ TEST_F(Errors, DTypes) {
   });
 }
 
+TEST_F(Errors, NumbersThatDoNotFit) {
+  const std::string wider = " at HERE; cast the tensor to a wider dtype first";
+  const Tensor whole = Tensor::zeros({2}, {.dtype = DType::uint64}), small = Tensor::zeros({2}, {.dtype = DType::int8});
+  expect_errors({
+      {value_error, [&] { Tensor(small).assign(300); }, "assign: the number 300 does not fit in int8" + wider},
+      {value_error, [&] { Tensor(i).assign(1.5); }, "assign: the number 1.5 does not fit in int32" + wider},
+      {value_error, [&] { Tensor(i).assign(NAN); }, "assign: the number nan does not fit in int32" + wider},
+      {value_error, [&] { small(0) = -129; }, "setitem: the number -129 does not fit in int8" + wider},
+      {value_error, [&] { i(Tensor({0, 1})) = 1.5; }, "setitem: the number 1.5 does not fit in int32" + wider},
+      {value_error, [&] { i.masked_fill(i > 1, 0.5); }, "masked_fill: the number 0.5 does not fit in int32" + wider},
+      {value_error, [&] { small.masked_fill(small > 1, 128); }, "masked_fill: the number 128 does not fit in int8" + wider},
+      {value_error, [&] { Tensor::full({2}, 300, {.dtype = DType::int8}); }, "full: the number 300 does not fit in int8" + wider},
+      {value_error, [&] { Tensor::full({2}, 1e30, {.dtype = DType::int64}); }, "full: the number 1e+30 does not fit in int64" + wider},
+      {value_error, [&] { i.full_like(2147483648); }, "full_like: the number 2147483648 does not fit in int32" + wider},
+      {value_error, [&] { whole + -1; }, "add: the number -1 does not fit in uint64" + wider},
+      {value_error, [&] { i + 18446744073709551615u; }, "add: the number 18446744073709551615 does not fit in int32" + wider},
+      {value_error, [&] { small.scatter(0, Tensor({0, 1}), 300); }, "scatter: the number 300 does not fit in int8" + wider},
+  });
+}
+
 TEST_F(Errors, MakingAndReading) {
   expect_errors({
       {shape_error, [&] { a.item<float>(); }, "item: the tensor has shape (2, 3), not one element at HERE; index or reduce it first"},

@@ -1,6 +1,8 @@
 // A view is a value, a Tensor is a handle, writing a part goes through the base.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "mote/mote.h"
 #include "tensor/devices.h"
 
@@ -177,6 +179,34 @@ TEST_P(Values, BytesAreThoseOfTheValue) {
   ASSERT_EQ(bytes.size(), want.size());
   for (std::size_t i = 0; i < want.size(); ++i) EXPECT_EQ(std::to_integer<int>(bytes[i]), want[i]);
 }
+
+// What the host reads is what cast() gives.
+TEST_P(Values, ReadingConvertsAsCastDoes) {
+  EXPECT_TRUE(Tensor(0.5f).item<bool>());
+  EXPECT_EQ(Tensor({0.f, 0.25f, NAN}).to_vector<bool>(), (std::vector<bool>{false, true, true}));
+  EXPECT_EQ(Tensor(std::int64_t{1} << 32).item<bool>(), true);
+  const Tensor x({3e9f, -3e9f, 300.f, -1.5f, 1e30f, NAN, INFINITY, 255.f});
+  EXPECT_EQ(x.to_vector<int>(), x.cast(DType::int32).to_vector<int>());
+  EXPECT_EQ(x.to_vector<int>(), (std::vector<int>{0, 0, 300, -1, 0, 0, 0, 255}));
+  using Bytes = std::vector<std::uint8_t>;
+  EXPECT_EQ(x.to_vector<std::uint8_t>(), (Bytes{0, 0, 44, 255, 0, 0, 0, 255}));
+  EXPECT_EQ(x.to_vector<std::uint64_t>()[0], 3000000000u);
+  EXPECT_EQ(Tensor(300).item<std::int8_t>(), 44);
+}
+
+TEST_P(Values, NumbersPast63Bits) {
+  constexpr std::uint64_t high = std::uint64_t{1} << 63;
+  const Tensor x({std::uint64_t{1}, std::uint64_t{2}});
+  EXPECT_EQ((x + high).to_vector<std::uint64_t>(), (std::vector{high + 1, high + 2}));
+  EXPECT_EQ((x * 0xffffffffffffffffu).to_vector<std::uint64_t>()[0], 0xffffffffffffffffu);
+  EXPECT_EQ(Tensor::full({1}, high).dtype(), DType::uint64);
+  EXPECT_EQ((Tensor({0.5f}) + high).item<float>(), 0x1p63f);
+}
+
+template <class T>
+concept TensorsData = std::is_constructible_v<Tensor, const std::vector<T>&, Dims>;
+static_assert(TensorsData<double> && !TensorsData<long double>);
+static_assert(!std::is_constructible_v<Operand, long double>);
 
 // A handle moves between devices as a value.
 TEST(Copies, BetweenDevices) {
