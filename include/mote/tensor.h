@@ -52,8 +52,8 @@ constexpr DType dtype_of() {
 // The dtype of floating literals and creation functions; of integers from untyped sources.
 DType default_float();
 DType default_int();
-void set_default_float(DType);
-void set_default_int(DType);
+void set_default_float(DType, Where = Where::here());
+void set_default_int(DType, Where = Where::here());
 
 // What stands beside an operator: a Tensor or a number, with the place it was written at. A number
 // takes the other side's dtype and never widens it within its kind.
@@ -196,7 +196,7 @@ class Tensor {
   // ---- properties
   bool is_defined() const { return state_ != nullptr; }
   Dims shape() const;
-  std::int64_t size(int axis) const;
+  std::int64_t size(int axis, Where = Where::here()) const;
   int ndim() const;
   std::int64_t numel() const;
   DType dtype() const;
@@ -220,7 +220,7 @@ class Tensor {
   Tensor& set_requires_grad(bool = true, Where = Where::here());  // floats only
   void backward(const Tensor& gradient = {}, bool retain_graph = false, Where = Where::here());
   Tensor grad() const;  // undefined before the first backward
-  void set_grad(const Tensor&);
+  void set_grad(const Tensor&, Where = Where::here());
   Tensor detach(Where = Where::here()) const;
 
   // ---- in place: this handle and its copies see the new value

@@ -37,10 +37,12 @@ std::unordered_map<const LazyBuffer*, std::shared_ptr<TensorState>> states_by_no
   return out;
 }
 
-std::vector<Lazy> lazies(const std::vector<Tensor>& tensors) {
-  std::vector<Lazy> out;
-  for (const Tensor& t : tensors) out.push_back(t.is_defined() ? t.lazy() : nullptr);
-  return out;
+// The gradient of t has its shape and lies on its device.
+void expect_gradient(const Tensor& g, const Tensor& t) {
+  if (g.shape() != t.shape())
+    refuse<ShapeError>("the gradient has shape {}, the tensor {}; their shapes must be equal", g,
+                       t);
+  expect_same_device(g, t);
 }
 
 }  // namespace
@@ -48,25 +50,21 @@ std::vector<Lazy> lazies(const std::vector<Tensor>& tensors) {
 bool Tensor::requires_grad() const { return lazy()->requires_grad; }
 
 Tensor& Tensor::set_requires_grad(bool on, Where at) {
-  expect_defined("set_requires_grad", *this, at);
+  const Within within("set_requires_grad", at);
   const Lazy old = lazy();
   if (!on) {
     set_lazy(mote::detach(old));
     return *this;
   }
-  if (!is_float(old->dtype)) {
-    fail<GradientError>("set_requires_grad", cat("the dtype is ", std::string(name_of(old->dtype))),
-                        at, "only floats have gradients");
-  }
+  if (!is_float(old->dtype))
+    refuse<GradientError>("the dtype is {}; only floats have gradients", old->dtype);
   // A node of its own: others may hold the old one, without a gradient.
   Lazy leaf;
   if (old->is_realized()) {
     leaf = from_buffer(old->buffer, old->shape, old->dtype);
   } else {
-    const bool before = grad_enabled();
-    set_grad_enabled(false);
+    const NoGrad off;
     leaf = make_lazy(Op::contiguous, {old}, old->shape, old->dtype, old->device);
-    set_grad_enabled(before);
     leaf->own_gradient = std::make_shared<OwnGradient>();
   }
   leaf->requires_grad = true;
@@ -78,26 +76,19 @@ Tensor& Tensor::set_requires_grad(bool on, Where at) {
 }
 
 void Tensor::backward(const Tensor& seed, bool retain_graph, Where at) {
-  expect_defined("backward", *this, at);
-  const PlaceScope place(at);
+  const Within within("backward", at);
   const Lazy out = lazy();
-  if (!out->requires_grad) {
-    fail<GradientError>("backward", "the tensor does not depend on one that requires a gradient",
-                        at,
-                        "call set_requires_grad on a parameter, and keep the history (no NoGrad, "
-                        "no earlier backward)");
-  }
-  if (!seed.is_defined() && numel() != 1) {
-    fail<GradientError>("backward",
-                        cat("the tensor has shape ", shape_text(*this), ", not one element"), at,
-                        "reduce it first, or give the gradient of the output");
-  }
-  if (seed.is_defined() && seed.shape() != shape()) {
-    fail<ShapeError>(
-        "backward",
-        cat("the gradient has shape ", shape_text(seed), ", the tensor ", shape_text(*this)), at,
-        "their shapes must be equal");
-  }
+  if (!out->requires_grad)
+    refuse<GradientError>(
+        "the tensor does not depend on one that requires a gradient; call "
+        "set_requires_grad on a parameter, and keep the history (no NoGrad, no "
+        "earlier backward)");
+  if (!seed.is_defined() && numel() != 1)
+    refuse<GradientError>(
+        "the tensor has shape {}, not one element; reduce it first, or give the "
+        "gradient of the output",
+        *this);
+  if (seed.is_defined()) expect_gradient(seed, *this);
   const std::vector<Lazy> found = gradient_leaves(std::span(&out, 1));
   const Lazy start = seed.is_defined() ? cast_lazy(seed.lazy(), out->dtype) : nullptr;
   const std::vector<Lazy> grads = gradient(std::span(&out, 1), std::span(&start, 1), found);
@@ -119,35 +110,41 @@ Tensor Tensor::grad() const {
   return state_->grad;
 }
 
-void Tensor::set_grad(const Tensor& g) {
+void Tensor::set_grad(const Tensor& g, Where at) {
+  const Within within("set_grad", at);
+  if (g.is_defined()) expect_gradient(g, *this);
+  if (g.is_defined() && g.dtype() != dtype())
+    refuse<DTypeError>("the gradient has dtype {}, the tensor {}; cast the gradient", g.dtype(),
+                       dtype());
+  lazy();
   const std::lock_guard lock(state_->mutex);
   state_->grad = g;
 }
 
-Tensor Tensor::detach(Where at) const {
-  expect_defined("detach", *this, at);
-  return wrap(mote::detach(lazy()));
-}
+Tensor Tensor::detach(Where at) const { return Within("detach", at)(wrap(mote::detach(lazy()))); }
 
 std::vector<Tensor> gradient(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                              const std::vector<Tensor>& seeds, Where at) {
-  const PlaceScope place(at);
-  for (const Tensor& y : outputs) {
-    expect_defined("gradient", y, at);
-    if (!is_float(y.dtype()))
-      fail<GradientError>("gradient", cat("an output has dtype ", std::string(name_of(y.dtype()))),
-                          at, "only floats have gradients");
+  const Within within("gradient", at);
+  if (!seeds.empty() && seeds.size() != outputs.size())
+    refuse<ValueError>("{} seeds for {} outputs; give one for each, or none", seeds.size(),
+                       outputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (!is_float(outputs[i].dtype()))
+      refuse<GradientError>("an output has dtype {}; only floats have gradients",
+                            outputs[i].dtype());
+    if (!seeds.empty() && seeds[i].is_defined()) expect_gradient(seeds[i], outputs[i]);
   }
   for (const Tensor& x : inputs) {
-    expect_defined("gradient", x, at);
     if (!x.requires_grad())
-      fail<GradientError>("gradient", "an input does not require a gradient", at,
-                          "call set_requires_grad on it first");
+      refuse<GradientError>(
+          "an input does not require a gradient; call set_requires_grad on it "
+          "first");
   }
   const auto grads = gradient(lazies(outputs), lazies(seeds), lazies(inputs));
   std::vector<Tensor> out;
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    out.push_back(grads[i] ? wrap(grads[i]) : inputs[i].zeros_like(at));
+    out.push_back(grads[i] ? wrap(grads[i]) : inputs[i].zeros_like());
   return out;
 }
 

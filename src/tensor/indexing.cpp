@@ -43,11 +43,6 @@ struct Choice {
   bool places_first = false;  // NumPy's rule: where index tensors and integers stand apart
 };
 
-std::int64_t length(std::int64_t begin, std::int64_t end, std::int64_t step) {
-  const std::int64_t span = step > 0 ? end - begin : begin - end, size = step > 0 ? step : -step;
-  return span > 0 ? (span - 1) / size + 1 : 0;
-}
-
 // Python's slice.indices.
 Step resolved(const Slice& s, std::int64_t n) {
   if (s.step == 0) refuse<ValueError>("a slice has step 0; use a step that is not 0");
@@ -57,7 +52,7 @@ Step resolved(const Slice& s, std::int64_t n) {
   };
   const std::int64_t begin = s.begin ? bound(*s.begin) : s.step > 0 ? 0 : n - 1;
   const std::int64_t end = s.end ? bound(*s.end) : s.step > 0 ? n : -1;
-  return {begin, s.step, length(begin, end, s.step)};
+  return {begin, s.step, steps_between(begin, end, s.step)};
 }
 
 // A mask of k axes stands for k index tensors: where it is true. It is read on the host.
@@ -157,11 +152,9 @@ Tensor joined_place(const Tensor& base, const std::vector<Chosen>& axes) {
   for (int i = 0; i < base.ndim(); ++i) {
     const Tensor& raw = axes[idx(i)].index;
     if (!raw.is_defined()) continue;
-    expect_same_device("index", base, raw, {});
+    expect_same_device(base, raw);
     const std::int64_t n = base.size(i);
     const Tensor at_axis = where(raw < 0, raw + n, raw), ok = (0 <= at_axis) & (at_axis < n);
-    if (place.is_defined())
-      common_shape("index: index tensors", place.lazy()->shape, raw.lazy()->shape, {});
     place = place.is_defined() ? place * n + at_axis : at_axis;
     valid = valid.is_defined() ? valid & ok : ok;
   }
@@ -296,27 +289,18 @@ void write_part(const State& part, const Operand& value) {
   const Plan& plan = part->part->plan;
   const Tensor old = wrap(current(base));
   expect_writable(old.lazy());
-  Tensor v = wrap(lazy_of(value, old.dtype(), *old.lazy()->device));
-  Dims have = v.shape();
-  while (have.size() > plan.shape.size() && have[0] == 1) have.erase(have.begin());
-  try {
-    if (have.size() > plan.shape.size()) throw ShapeError("too many axes");
-    v = wrap(broadcast_to(reshape(v.lazy(), shape_of(have)), shape_of(plan.shape)));
-  } catch (const ShapeError&) {
-    refuse<ShapeError>(
-        "a value of shape {} does not broadcast to the part's shape {}; give a "
-        "value that does",
-        v, plan.shape);
-  }
-  const Lazy whole = assign(old.lazy(), region_value(old, plan, v).lazy(), plan.region);
-  if (base->part) write_part(base, Operand(wrap(whole)));
+  Lazy v = lazy_of(value, old.dtype(), *old.lazy()->device);
+  Shape have = v->shape;
+  while (have.size() > plan.shape.size() && have[0].is(1)) have.erase(have.begin());
+  v = broadcast_into(reshape(v, have), shape_of(plan.shape), "part's", "give a value that does");
+  const Lazy whole = assign(old.lazy(), region_value(old, plan, wrap(v)).lazy(), plan.region);
+  if (base->part) write_part(base, wrap(whole));
   else write_over(base, whole);
   current(part);
 }
 
 Part::Part(const Tensor& base, const std::vector<Index>& indices, Where where) {
   const Within op("index", where);
-  expect_defined("index", base, where);
   Plan plan = planned(base, indices);
   *static_cast<Tensor*>(this) = read_part(base, plan);
   state_->part = std::make_shared<PartOf>(PartOf{Operand(base).state(), std::move(plan), where});
@@ -345,8 +329,47 @@ Part Tensor::at(std::vector<Index> indices, Where where) const {
 
 namespace {
 
-Tensor scattered(std::string_view name, const Tensor& x, int axis, const Tensor& index,
-                 const Tensor& source, Op op, Where at);
+// A negative index counts from the end.
+Tensor from_front(const Tensor& index, std::int64_t n) {
+  const Tensor raw = index.cast(DType::int64);
+  return where(raw < 0, raw + n, raw);
+}
+
+// x with values written, or combined by op, at places along an axis; the index may be smaller than
+// both in its other axes.
+Tensor scattered(const Tensor& x, int axis, const Tensor& index, const Tensor& source, Op op) {
+  const int a = checked_axis(axis, x);
+  if (index.ndim() != x.ndim() || source.ndim() != x.ndim())
+    refuse<ShapeError>(
+        "index {} and source {} for a tensor of shape {}; they need the same number "
+        "of axes",
+        index, source, x);
+  expect_integers("the index", index);
+  expect_same_device(x, index);
+  expect_same_device(x, source);
+  Pairs spans;
+  std::vector<Index> part;
+  bool fits = true;
+  for (int i = 0; i < x.ndim(); ++i) {
+    const std::int64_t n = index.size(i);
+    fits &= n <= source.size(i) && (i == a || n <= x.size(i));
+    spans.emplace_back(0, n);
+    part.emplace_back(i == a ? Slice() : Slice(0, n));
+  }
+  if (!fits)
+    refuse<ShapeError>("index {} is larger than source {} or tensor {}; make the index smaller",
+                       index, source, x);
+  const Tensor place = from_front(index, x.size(a)), values = source.shrink(spans).cast(x.dtype());
+  const auto written = [&](const Tensor& target) {
+    return wrap(scatter(target.lazy(), place.lazy(), values.lazy(), a, op));
+  };
+  Dims whole = x.shape();
+  whole[idx(a)] = index.size(a);
+  if (index.shape() == whole) return written(x);
+  const Tensor out = wrap(x.lazy());
+  out.at(part) = written(x.at(part));
+  return out;
+}
 
 }  // namespace
 
@@ -354,167 +377,107 @@ Tensor scattered(std::string_view name, const Tensor& x, int axis, const Tensor&
 // gradient of that compares each element of the table with each index; past a few indices it is a
 // scatter.
 Tensor Tensor::gather(int axis, const Tensor& index, Where at) const {
-  const int a = checked_axis("gather", axis, ndim(), *this, at);
+  const Within within("gather", at);
+  const int a = checked_axis(axis, *this);
   if (index.ndim() != ndim())
-    fail<ShapeError>(
-        "gather",
-        cat("the index has shape ", shape_text(index), ", the tensor ", shape_text(*this)), at,
-        "they need the same number of axes");
-  if (!is_integer(index.dtype()))
-    fail<DTypeError>("gather", cat("the index has dtype ", std::string(name_of(index.dtype()))), at,
-                     "cast it to an integer");
-  expect_same_device("gather", *this, index, at);
-  const std::int64_t n = shape()[idx(a)];
-  Dims cut = index.shape();
-  std::vector<std::pair<std::int64_t, std::int64_t>> spans;
+    refuse<ShapeError>("the index has shape {}, the tensor {}; they need the same number of axes",
+                       index, *this);
+  expect_integers("the index", index);
+  expect_same_device(*this, index);
+  const std::int64_t n = size(a);
+  Pairs spans;
   for (int i = 0; i < ndim(); ++i) {
-    if (i != a && cut[idx(i)] > shape()[idx(i)])
-      fail<ShapeError>(
-          "gather",
-          cat("the index has shape ", shape_text(index), ", the tensor ", shape_text(*this)), at,
-          "other axes may not be longer than the tensor's");
-    spans.emplace_back(0, i == a ? n : cut[idx(i)]);
+    if (i != a && index.size(i) > size(i))
+      refuse<ShapeError>(
+          "the index has shape {}, the tensor {}; other axes may not be longer than "
+          "the tensor's",
+          index, *this);
+    spans.emplace_back(0, i == a ? n : index.size(i));
   }
-  const Tensor raw = index.cast(DType::int64, at);
-  const Tensor place =
-      mote::where(raw < 0, raw + n, raw, at).unsqueeze(a + 1, at);  // (.., i, 1, ..)
-  const Tensor table = shrink(spans, at).unsqueeze(a, at);          // (.., 1, n, ..)
-  Dims line(idx(ndim()) + 1, 1);
-  line[idx(a) + 1] = n;
-  const Tensor rows = arange(n, {DType::int64, device(), false}, at).reshape(line, at);
-  const Tensor hit = rows == place;
+  const Tensor place = from_front(index, n).unsqueeze(a + 1);  // (.., i, 1, ..)
+  const Tensor table = shrink(spans).unsqueeze(a);             // (.., 1, n, ..)
+  const Tensor hit = places_along(a + 1, n, ndim() + 1, device()) == place;
   const Tensor zero = wrap(constant_lazy(Scalar(dtype(), 0), {}, *lazy()->device));
-  const Tensor each = mote::where(hit, table, zero, at);
+  const Tensor each = mote::where(hit, table, zero);
   const Lazy sum = reduce_lazy(dtype() == DType::boolean ? Op::or_ : Op::add, each.lazy(), {a + 1});
-  const Tensor out = wrap(sum).squeeze(a + 1, at);
-  if (cut[idx(a)] <= 8 || !is_float(dtype())) return out;
+  const Tensor out = wrap(sum).squeeze(a + 1);
+  if (index.size(a) <= 8 || !is_float(dtype())) return out;
   const Dims full = shape();
   return with_own_gradient(out, {*this}, [=](const Tensor& g, const Tensor&) {
-    const Tensor none = zeros(full, {g.dtype(), g.device(), false}, at);
-    return std::vector<Tensor>{scattered("gather", none, a, index, g, Op::add, at)};
+    const Tensor none = zeros(full, {g.dtype(), g.device(), false});
+    return std::vector<Tensor>{scattered(none, a, index, g, Op::add)};
   });
 }
 
 Tensor Tensor::index_select(int axis, const Tensor& index, Where at) const {
-  const int a = checked_axis("index_select", axis, ndim(), *this, at);
-  if (!is_integer(index.dtype()))
-    fail<DTypeError>("index_select",
-                     cat("the index has dtype ", std::string(name_of(index.dtype()))), at,
-                     "cast it to an integer");
+  const Within within("index_select", at);
+  const int a = checked_axis(axis, *this);
+  expect_integers("the index", index);
   Dims line(idx(ndim()), 1), wide = shape();
   line[idx(a)] = wide[idx(a)] = index.numel();
-  return gather(a, index.reshape(line, at).expand(wide, at), at);
+  return gather(a, index.reshape(line).expand(wide));
 }
-
-namespace {
-
-Tensor scattered(std::string_view name, const Tensor& x, int axis, const Tensor& index,
-                 const Tensor& source, Op op, Where at) {
-  const int a = checked_axis(name, axis, x.ndim(), x, at);
-  if (index.ndim() != x.ndim() || source.ndim() != x.ndim())
-    fail<ShapeError>(name,
-                     cat("index ", shape_text(index), " and source ", shape_text(source),
-                         " for a tensor of shape ", shape_text(x)),
-                     at, "they need the same number of axes");
-  if (!is_integer(index.dtype()))
-    fail<DTypeError>(name, cat("the index has dtype ", std::string(name_of(index.dtype()))), at,
-                     "cast it to an integer");
-  expect_same_device(name, x, index, at);
-  expect_same_device(name, x, source, at);
-  const Dims cut = index.shape(), full = x.shape(), given = source.shape();
-  std::vector<std::pair<std::int64_t, std::int64_t>> spans;
-  bool fits = true, equal = true;
-  for (int i = 0; i < x.ndim(); ++i) {
-    fits &= cut[idx(i)] <= given[idx(i)] && (i == a || cut[idx(i)] <= full[idx(i)]);
-    equal &= i == a || cut[idx(i)] == full[idx(i)];
-    spans.emplace_back(0, cut[idx(i)]);
-  }
-  if (!fits)
-    fail<ShapeError>(name,
-                     cat("index ", shape_text(index), " is larger than source ", shape_text(source),
-                         " or tensor ", shape_text(x)),
-                     at, "make the index smaller");
-  const std::int64_t n = full[idx(a)];
-  const Tensor raw = index.cast(DType::int64, at), place = where(raw < 0, raw + n, raw, at);
-  const Tensor values = source.shrink(spans, at).cast(x.dtype(), at);
-  if (equal) return wrap(scatter(x.lazy(), place.lazy(), values.lazy(), a, op));
-  std::vector<Index> part;
-  for (int i = 0; i < x.ndim(); ++i)
-    part.emplace_back(i == a ? Slice() : Slice(0, cut[idx(i)]), at);
-  Tensor out = wrap(x.lazy());
-  const Tensor inner = x.at(part, at);
-  out.at(part, at) = Operand(wrap(scatter(inner.lazy(), place.lazy(), values.lazy(), a, op)), at);
-  return out;
-}
-
-}  // namespace
 
 Tensor Tensor::scatter(int axis, const Tensor& index, const Operand& source, Where at) const {
-  const Within op("scatter", at);
-  const Tensor values =
-      source.number() == Operand::Number::none
-          ? tensor_of(source)
-          : wrap(broadcast_to(lazy_of(source, dtype(), *lazy()->device), index.lazy()->shape));
-  return scattered("scatter", *this, axis, index, values, Op::store, at);
+  const Within within("scatter", at);
+  if (!is_number(source)) return scattered(*this, axis, index, tensor_of(source), Op::store);
+  const Lazy value = lazy_of(source, dtype(), *lazy()->device);
+  return scattered(*this, axis, index, wrap(broadcast_to(value, index.lazy()->shape)), Op::store);
 }
 
 Tensor Tensor::scatter_reduce(int axis, const Tensor& index, const Tensor& source,
                               ScatterReduce how, bool include_self, Where at) const {
+  const Within within("scatter_reduce", at);
   const Op op = how == ScatterReduce::prod   ? Op::mul
                 : how == ScatterReduce::amax ? Op::max
                 : how == ScatterReduce::amin ? Op::min
                                              : Op::add;
+  const Tensor ones = source.ones_like().cast(dtype());
   Tensor start = *this;
   if (!include_self) {  // places that are written start from the op's identity
-    const Tensor hit = scattered("scatter_reduce", zeros_like(at), axis, index,
-                                 source.ones_like(at), Op::store, at);
-    const Tensor none = wrap(
-        broadcast_to(constant_lazy(identity_of(op, dtype()), {}, *lazy()->device), lazy()->shape));
-    start = mote::where(hit != 0, none, *this, at);
+    const Tensor hit = scattered(zeros_like(), axis, index, ones, Op::store);
+    const Tensor none = wrap(constant_lazy(identity_of(op, dtype()), {}, *lazy()->device));
+    start = mote::where(hit != 0, none, *this);
   }
-  const Tensor total = scattered("scatter_reduce", start, axis, index, source, op, at);
+  const Tensor total = scattered(start, axis, index, source, op);
   if (how != ScatterReduce::mean) return total;
-  const Tensor ones = source.ones_like(at).cast(dtype(), at);
-  const Tensor count = scattered("scatter_reduce", include_self ? ones_like(at) : zeros_like(at),
-                                 axis, index, ones, Op::add, at);
-  const Tensor safe = mote::where(count == 0, 1, count, at);
-  return is_float(dtype()) ? total / safe : total.floor_divide(safe, at);
+  const Tensor begun = include_self ? ones_like() : zeros_like();
+  const Tensor count = scattered(begun, axis, index, ones, Op::add);
+  const Tensor safe = mote::where(count == 0, 1, count);
+  return is_float(dtype()) ? total / safe : total.floor_divide(safe);
 }
 
 Tensor Tensor::masked_fill(const Tensor& mask, const Operand& value, Where at) const {
-  const Within op("masked_fill", at);
-  if (value.number() == Operand::Number::none) return mote::where(mask, value, *this);
-  return mote::where(mask, full_like(value), *this);
+  const Within within("masked_fill", at);
+  return mote::where(mask, is_number(value) ? Operand(full_like(value)) : value, *this);
 }
 
 Tensor Tensor::one_hot(std::int64_t classes, Where at) const {
-  if (classes < 0)
-    fail<ValueError>("one_hot", cat("the number of classes is ", classes), at, "give 0 or more");
-  if (is_float(dtype()))
-    fail<DTypeError>("one_hot", cat("the dtype is ", std::string(name_of(dtype()))), at,
-                     "cast it to an integer");
-  const Tensor place = arange(classes, {DType::int64, device(), false}, at);
-  const Tensor raw = unsqueeze(-1, at).cast(DType::int64, at);
-  return (mote::where(raw < 0, raw + classes, raw, at) == place).cast(default_int(), at);
+  const Within within("one_hot", at);
+  if (classes < 0) refuse<ValueError>("the number of classes is {}; give 0 or more", classes);
+  expect_integers("the index", *this);
+  const Tensor place = arange(classes, {DType::int64, device(), false});
+  return (from_front(*this, classes).unsqueeze(-1) == place).cast(default_int());
 }
 
 namespace {
-Tensor below_diagonal(const Tensor& x, std::int64_t diagonal, Where at) {
-  const Tensor i = Tensor::arange(x.size(-2), {DType::int64, x.device(), false}, at)
-                       .reshape({x.size(-2), 1}, at);
-  const Tensor j = Tensor::arange(x.size(-1), {DType::int64, x.device(), false}, at)
-                       .reshape({1, x.size(-1)}, at);
-  return j <= i + diagonal;
+
+// x up to a diagonal, or past it.
+Tensor triangle(const Tensor& x, std::int64_t diagonal, bool below) {
+  if (x.ndim() < 2) refuse<ShapeError>("shape {}; give a matrix", x);
+  const Tensor i = places_along(0, x.size(-2), 2, x.device()),
+               j = places_along(1, x.size(-1), 2, x.device());
+  const Tensor lower = j <= i + diagonal, none = x.zeros_like();
+  return below ? where(lower, x, none) : where(lower, none, x);
 }
+
 }  // namespace
 
 Tensor Tensor::tril(std::int64_t diagonal, Where at) const {
-  if (ndim() < 2) fail<ShapeError>("tril", cat("shape ", shape_text(*this)), at, "give a matrix");
-  return mote::where(below_diagonal(*this, diagonal, at), *this, zeros_like(at), at);
+  return Within("tril", at)(triangle(*this, diagonal, true));
 }
 Tensor Tensor::triu(std::int64_t diagonal, Where at) const {
-  if (ndim() < 2) fail<ShapeError>("triu", cat("shape ", shape_text(*this)), at, "give a matrix");
-  return mote::where(below_diagonal(*this, diagonal - 1, at), zeros_like(at), *this, at);
+  return Within("triu", at)(triangle(*this, diagonal - 1, false));
 }
 
 }  // namespace mote

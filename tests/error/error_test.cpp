@@ -80,7 +80,7 @@ TEST_F(Errors, ShapesOfOperands) {
       {shape_error, [&] { l1_loss(a, b); }, "l1_loss:" + rest},
       {shape_error, [&] { binary_cross_entropy(a, b); }, "binary_cross_entropy:" + rest},
       {shape_error, [&] { a.matmul(a); }, "matmul: inner sizes differ, 3 and 2 (lhs (2, 3), rhs (2, 3)) at HERE; transpose one side or check in_features"},
-      {shape_error, [&] { a.linear(b); }, "matmul: inner sizes differ, 3 and 4 (lhs (2, 3), rhs (4, 3)) at HERE; transpose one side or check in_features"},
+      {shape_error, [&] { a.linear(b); }, "linear: inner sizes differ, 3 and 4 (lhs (2, 3), rhs (4, 3)) at HERE; transpose one side or check in_features"},
       {shape_error, [&] { a.matmul(s); }, "matmul: an operand is a scalar at HERE; multiply by * instead"},
       {shape_error, [&] { cube.matmul(Tensor::ones({3, 4, 5})); }, "matmul: batch sizes differ, 2 and 3 (lhs (2, 3, 4), rhs (3, 4, 5)) at HERE; sizes before the last two must be equal or 1"},
   });
@@ -151,7 +151,7 @@ TEST_F(Errors, Indices) {
       {index_error, [&] { a(ellipsis, ellipsis); }, "index: there are two ellipses at HERE; use one"},
       {dtype_error, [&] { a(v); }, "index: an index tensor has dtype float32 at HERE; cast it to an integer"},
       {index_error, [&] { a(mask); }, "index: a mask of shape (3,) does not fit shape (2, 3) at HERE; a mask has the sizes of the axes it stands for"},
-      {shape_error, [&] { a(Tensor({0, 1}), Tensor({0, 1, 2})); }, "index: index tensors: the shapes (2,) and (3,) do not broadcast at HERE; sizes must be equal or 1, counted from the last axis"},
+      {shape_error, [&] { a(Tensor({0, 1}), Tensor({0, 1, 2})); }, "index: the shapes (2,) and (3,) do not broadcast at HERE; sizes must be equal or 1, counted from the last axis"},
       {shape_error, [&] { a.gather(1, i); }, "gather: the index has shape (3,), the tensor (2, 3) at HERE; they need the same number of axes"},
       {dtype_error, [&] { a.gather(1, a); }, "gather: the index has dtype float32 at HERE; cast it to an integer"},
       {shape_error, [&] { a.gather(1, Tensor({{0}, {0}, {0}})); }, "gather: the index has shape (3, 1), the tensor (2, 3) at HERE; other axes may not be longer than the tensor's"},
@@ -160,8 +160,8 @@ TEST_F(Errors, Indices) {
       {shape_error, [&] { a.scatter(1, Tensor({{1, 2, 0, 1}}), Tensor::ones({1, 2})); }, "scatter: index (1, 4) is larger than source (1, 2) or tensor (2, 3) at HERE; make the index smaller"},
       {dtype_error, [&] { a.scatter(0, a, a); }, "scatter: the index has dtype float32 at HERE; cast it to an integer"},
       {value_error, [&] { i.one_hot(-1); }, "one_hot: the number of classes is -1 at HERE; give 0 or more"},
-      {dtype_error, [&] { a.one_hot(3); }, "one_hot: the dtype is float32 at HERE; cast it to an integer"},
-      {dtype_error, [&] { a.masked_fill(a, 1); }, "where: the condition has dtype float32 at HERE; compare it with something, or cast it to bool"},
+      {dtype_error, [&] { a.one_hot(3); }, "one_hot: the index has dtype float32 at HERE; cast it to an integer"},
+      {dtype_error, [&] { a.masked_fill(a, 1); }, "masked_fill: the condition has dtype float32 at HERE; compare it with something, or cast it to bool"},
       {shape_error, [&] { a(0) = Tensor::ones({2}); }, "setitem: a value of shape (2,) does not broadcast to the part's shape (3,) at HERE; give a value that does"},
       {shape_error, [&] { a(0) = b; }, "setitem: a value of shape (3, 4) does not broadcast to the part's shape (3,) at HERE; give a value that does"},
       {index_error, [&] { a(5) = 1; }, "index: index 5 is out of range for axis 0 of shape (2, 3) at HERE; use -2..1"},
@@ -183,8 +183,8 @@ TEST_F(Errors, DTypes) {
       {value_error, [&] { i.clip({}, {}); }, "clip: no bound is given at HERE; give low, high or both"},
       {dtype_error, [&] { i.clip(0.5, {}); }, "clip: a bound of an integer tensor is no whole number at HERE; cast the tensor"},
       {dtype_error, [&] { a.bitcast(DType::float64); }, "bitcast: float32 and float64 have different sizes at HERE; use cast to convert values"},
-      {dtype_error, [&] { set_default_float(DType::int8); }, "set_default_float: int8 is no float"},
-      {dtype_error, [&] { set_default_int(DType::float32); }, "set_default_int: float32 is no integer"},
+      {dtype_error, [&] { set_default_float(DType::int8); }, "set_default_float: int8 is no float at HERE; give float32 or another"},
+      {dtype_error, [&] { set_default_int(DType::float32); }, "set_default_int: float32 is no integer at HERE; give int64 or another"},
       {dtype_error, [&] { Tensor q = i; q += 1.5; }, "add: the result is float32, the tensor int32 at HERE; cast the tensor, or the result by assign"},
       {dtype_error, [&] { Tensor q = i; q /= 2; }, "div: the result is float32, the tensor int32 at HERE; cast the tensor, or the result by assign"},
       {dtype_error, [&] { i(0) -= a(0, 0); }, "sub: the result is float32, the tensor int32 at HERE; cast the tensor, or the result by assign"},
@@ -261,7 +261,7 @@ TEST_F(Errors, ConvolutionsPoolsAndLosses) {
       {shape_error, [&] { cross_entropy(s, i); }, "cross_entropy: the input is a scalar at HERE; give (N, C) or (C,)"},
       {shape_error, [&] { cross_entropy(a, b); }, "cross_entropy: logits (2, 3) and probabilities (3, 4) at HERE; their shapes must be equal"},
       {shape_error, [&] { cross_entropy(a, Tensor({0, 1}), weighted); }, "cross_entropy: the weight has shape (2,) for 3 classes at HERE; give one number for each class"},
-      {shape_error, [&] { a.scaled_dot_product_attention(b, b); }, "matmul: inner sizes differ, 3 and 4 (lhs (2, 3), rhs (4, 3)) at HERE; transpose one side or check in_features"},
+      {shape_error, [&] { a.scaled_dot_product_attention(b, b); }, "scaled_dot_product_attention: inner sizes differ, 3 and 4 (lhs (2, 3), rhs (4, 3)) at HERE; transpose one side or check in_features"},
   });
 }
 
@@ -275,7 +275,7 @@ TEST_F(Errors, Gradients) {
       {gradient_error, [&] { (p * p).backward(); }, "backward: the tensor has shape (2, 2), not one element at HERE; reduce it first, or give the gradient of the output"},
       {shape_error, [&] { (p * p).backward(v); }, "backward: the gradient has shape (3,), the tensor (2, 2) at HERE; their shapes must be equal"},
       {gradient_error, [&] { Tensor(i).set_requires_grad(); }, "set_requires_grad: the dtype is int32 at HERE; only floats have gradients"},
-      {gradient_error, [&] { Tensor::zeros({2}, {.dtype = DType::int32, .requires_grad = true}); }, "set_requires_grad: the dtype is int32 at HERE; only floats have gradients"},
+      {gradient_error, [&] { Tensor::zeros({2}, {.dtype = DType::int32, .requires_grad = true}); }, "zeros: the dtype is int32 at HERE; only floats have gradients"},
       {gradient_error, [&] { gradient({p.sum()}, {a}); }, "gradient: an input does not require a gradient at HERE; call set_requires_grad on it first"},
       {gradient_error, [&] { gradient({p > 0}, {p}); }, "gradient: an output has dtype bool at HERE; only floats have gradients"},
       {gradient_error, [&] { p += 1; }, "add: a leaf that requires a gradient is written in place at HERE; do it under NoGrad, or write to a copy"},
@@ -295,11 +295,11 @@ TEST_F(Errors, Devices) {
   const std::string known = " (known: CPU, CLANG, REF, NULL; see `mote devices`)";
   const Tensor far = Tensor::ones({2, 3}, {.device = "REF"});
   expect_errors({
-      {device_error, [&] { a.to("CUDA"); }, "to at HERE: there is no device 'CUDA'" + known},
-      {device_error, [&] { a.to("CLANGG"); }, "to at HERE: there is no device 'CLANGG'; did you mean 'CLANG'?" + known},
-      {device_error, [&] { Tensor::ones({2}, {.device = "REFF"}); }, "ones at HERE: there is no device 'REFF'; did you mean 'REF'?" + known},
+      {device_error, [&] { a.to("CUDA"); }, "to: there is no device 'CUDA'" + known + " at HERE"},
+      {device_error, [&] { a.to("CLANGG"); }, "to: there is no device 'CLANGG'; did you mean 'CLANG'?" + known + " at HERE"},
+      {device_error, [&] { Tensor::ones({2}, {.device = "REFF"}); }, "ones: there is no device 'REFF'; did you mean 'REF'?" + known + " at HERE"},
       {device_error, [&] { set_default_device("GPU"); }, "there is no device 'GPU'; did you mean 'CPU'?" + known},
-      {device_error, [&] { a.to("CPU:7"); }, "to at HERE: CPU: '7' is not known; write CPU alone"},
+      {device_error, [&] { a.to("CPU:7"); }, "to: CPU: '7' is not known; write CPU alone at HERE"},
       {device_error, [&] { a + far; }, "add: the operands are on CPU and REF at HERE; move one with .to(device)"},
       {device_error, [&] { where(a < 1, a, far); }, "where: the operands are on CPU and REF at HERE; move one with .to(device)"},
       {device_error, [&] { a.matmul(far.t()); }, "matmul: the operands are on CPU and REF at HERE; move one with .to(device)"},
@@ -319,7 +319,7 @@ TEST_F(Errors, Jit) {
   reads(q);  // the first call is plain
   nests(q);
   expect_errors({
-      {jit_error, [&] { reads(q); }, "jit: a value is read on the host while a function is recorded at HERE; return the tensor and read it after the call"},
+      {jit_error, [&] { reads(q); }, "item: a value is read on the host while a function is recorded at HERE; return the tensor and read it after the call"},
       {jit_error, [&] { nests(q); }, "jit: a captured function was called while another one is recorded (begun at HERE); call the inner function itself, not its jit"},
       {jit_error, [&] { undefined(q); }, "jit: a result is not defined at HERE; return tensors that hold something"},
       {jit_error, [&] { sum(q, q); }, "jit: inputs 0 and 1 are the same tensor at HERE; give it once, and use it twice inside"},
