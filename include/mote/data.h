@@ -45,7 +45,8 @@ class Dataset {
   // A range of (x, y), for range-for and progress().
   class Batches {
    public:
-    Batches(const Dataset& set, std::int64_t batch, BatchOptions options);
+    Batches(const Dataset& set, std::int64_t batch, BatchOptions options,
+            Where where = Where::here());
     struct Sentinel {};
     class Iterator {
      public:
@@ -73,10 +74,12 @@ class Dataset {
     BatchOptions options_;
   };
   // They look at this set, which must outlive them.
-  Batches batches(std::int64_t batch, BatchOptions options = {}) const& {
-    return Batches(*this, batch, options);
+  Batches batches(std::int64_t batch, BatchOptions options = {},
+                  Where where = Where::here()) const& {
+    return Batches(*this, batch, options, where);
   }
-  Batches batches(std::int64_t batch, BatchOptions options = {}) const&& = delete;
+  Batches batches(std::int64_t batch, BatchOptions options = {},
+                  Where where = Where::here()) const&& = delete;
 
  private:
   std::vector<std::uint8_t> pixels_, labels_;

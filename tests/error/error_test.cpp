@@ -227,6 +227,21 @@ TEST_F(Errors, MakingAndReading) {
       {value_error, [&] { Tensor::arange(a); }, "arange: a bound or the step is a tensor at HERE; give numbers; item() reads one"},
       {shape_error, [&] { Tensor::linspace(0, 1, -1); }, "linspace: the number of steps is -1 at HERE; give 0 or more"},
       {value_error, [&] { Tensor::randint(5, 2, {3}); }, "randint: there is no integer in 5..1 at HERE; give low < high"},
+      {shape_error, [&] { Tensor::arange(0, INFINITY); }, "arange: 0 to inf by 1 is no number of elements at HERE; give finite bounds and a step that reaches them"},
+      {shape_error, [&] { Tensor::arange(0, 1e30); }, "arange: 0 to 1e+30 by 1 is no number of elements at HERE; give finite bounds and a step that reaches them"},
+      {shape_error, [&] { Tensor::arange(NAN); }, "arange: 0 to nan by 1 is no number of elements at HERE; give finite bounds and a step that reaches them"},
+      {shape_error, [&] { Tensor::arange(0, 5, NAN); }, "arange: 0 to 5 by nan is no number of elements at HERE; give finite bounds and a step that reaches them"},
+      {shape_error, [&] { s.expand({std::int64_t{1} << 40, std::int64_t{1} << 40}); }, "expand: the sizes do not fit in 63 bits at HERE; use smaller sizes"},
+      {shape_error, [&] { s.reshape({std::int64_t{1} << 40, std::int64_t{1} << 40}); }, "reshape: the sizes (1099511627776, 1099511627776) do not fit in 63 bits at HERE; use smaller sizes"},
+      {dtype_error, [&] { Tensor::zeros({2}, {.dtype = static_cast<DType>(99)}); }, "zeros: no tensor has the dtype of number 99 at HERE; use one of boolean .. float64"},
+      {dtype_error, [&] { a.cast(DType::index); }, "cast: no tensor has the dtype of number 15 at HERE; use one of boolean .. float64"},
+      {dtype_error, [&] { a.sum({}, false, static_cast<DType>(77)); }, "sum: no tensor has the dtype of number 77 at HERE; use one of boolean .. float64"},
+      {dtype_error, [&] { Tensor::rand({2}, {.dtype = DType::int32}); }, "rand: the dtype is int32 at HERE; draw floats, or call randint"},
+      {dtype_error, [&] { Tensor::normal({2}, 0, 1, {.dtype = DType::boolean}); }, "normal: the dtype is bool at HERE; draw floats, or call randint"},
+      {value_error, [&] { Tensor::normal({2}, 0, -1); }, "normal: the standard deviation is -1 at HERE; give 0 or more"},
+      {value_error, [&] { Tensor::uniform({2}, 1, 0); }, "uniform: the bounds are 1 and 0 at HERE; give low <= high"},
+      {value_error, [&] { Tensor::randint(0, 300, {2}, {.dtype = DType::int8}); }, "randint: the number 299 does not fit in int8 at HERE; cast the tensor to a wider dtype first"},
+      {value_error, [&] { v.multinomial(4); }, "multinomial: 4 samples of 3 classes at HERE; draw at most as many as there are, or with replacement"},
       {value_error, [&] { a.dropout(1.5); }, "dropout: the probability is 1.5 at HERE; give one in 0..1"},
       {value_error, [&] { none + 1; }, "add: the tensor is not defined at HERE; give it a value first"},
       {value_error, [&] { a + none; }, "add: the tensor is not defined at HERE; give it a value first"},
@@ -261,7 +276,44 @@ TEST_F(Errors, ConvolutionsPoolsAndLosses) {
       {shape_error, [&] { cross_entropy(s, i); }, "cross_entropy: the input is a scalar at HERE; give (N, C) or (C,)"},
       {shape_error, [&] { cross_entropy(a, b); }, "cross_entropy: logits (2, 3) and probabilities (3, 4) at HERE; their shapes must be equal"},
       {shape_error, [&] { cross_entropy(a, Tensor({0, 1}), weighted); }, "cross_entropy: the weight has shape (2,) for 3 classes at HERE; give one number for each class"},
+      {value_error, [&] { LossOptions o; o.label_smoothing = 3; cross_entropy(a, Tensor({0, 1}), o); }, "cross_entropy: label_smoothing is 3 at HERE; give one in 0..1"},
+      {dtype_error, [&] { cross_entropy(a, Tensor({true, false})); }, "cross_entropy: the target has dtype bool at HERE; cast it to an integer"},
+      {shape_error, [&] { v.dot(Tensor::ones({4})); }, "dot: inner sizes differ, 3 and 4 (lhs (3,), rhs (4,)) at HERE; transpose one side or check in_features"},
+      {shape_error, [&] { a.diag(); }, "diag: shape (2, 3) at HERE; the last two axes must be equal"},
+      {value_error, [&] { x.conv_transpose(t, {}, {.stride = {0}}); }, "conv_transpose: a stride is less than 1, or an output padding less than 0 at HERE; use 1 or more, and 0 or more"},
       {shape_error, [&] { a.scaled_dot_product_attention(b, b); }, "scaled_dot_product_attention: inner sizes differ, 3 and 4 (lhs (2, 3), rhs (4, 3)) at HERE; transpose one side or check in_features"},
+  });
+}
+
+TEST_F(Errors, LayersNameThePlaceOfTheirCall) {
+  const Tensor x = Tensor::ones({1, 4, 5, 5});
+  const nn::Linear linear(4, 2);
+  const nn::Conv2d conv(3, 2, 3);
+  const nn::LayerNorm norm(Dims{4});
+  const nn::LayerNorm plain(Dims{2, 4}, 1e-5, false);
+  const nn::RMSNorm rms(4);
+  const nn::BatchNorm batch(3);
+  const nn::GroupNorm group(2, 6);
+  const nn::Embedding rows(10, 2);
+  expect_errors({
+      {shape_error, [&] { linear(a); }, "linear: inner sizes differ, 3 and 4 (lhs (2, 3), rhs (4, 2)) at HERE; transpose one side or check in_features"},
+      {shape_error, [&] { linear.forward(a); }, "linear: inner sizes differ, 3 and 4 (lhs (2, 3), rhs (4, 2)) at HERE; transpose one side or check in_features"},
+      {shape_error, [&] { conv(x); }, "conv2d: the input has 4 channels, the weight takes 3 in each of 1 groups for 2 outputs at HERE; channels must be groups times the weight's second size, and groups divide the outputs"},
+      {shape_error, [&] { norm(a); }, "layernorm: the input has shape (2, 3), the layer normalizes (4,) at HERE; the last axes must be equal"},
+      {shape_error, [&] { norm(Tensor::ones({2, 1})); }, "layernorm: the input has shape (2, 1), the layer normalizes (4,) at HERE; the last axes must be equal"},
+      {shape_error, [&] { plain(Tensor::ones({3, 4})); }, "layernorm: the input has shape (3, 4), the layer normalizes (2, 4) at HERE; the last axes must be equal"},
+      {shape_error, [&] { rms(Tensor::ones({2, 1})); }, "rmsnorm: the input has shape (2, 1), the layer normalizes (4,) at HERE; the last axes must be equal"},
+      {shape_error, [&] { batch(x); }, "batchnorm: the layer has 3 channels, the input the shape (1, 4, 5, 5) at HERE; give (N, channels, ..)"},
+      {shape_error, [&] { group(x); }, "groupnorm: the layer has 6 channels, the input the shape (1, 4, 5, 5) at HERE; give (N, channels, ..)"},
+      {dtype_error, [&] { rows(a); }, "embedding: the index has dtype float32 at HERE; cast it to an integer"},
+      {value_error, [&] { nn::Linear(0, 2); }, "linear: a size of 0 is given at HERE; give 1 or more"},
+      {value_error, [&] { nn::Conv2d(4, 2, 3, {.stride = 0}); }, "conv2d: a kernel, stride, dilation or number of groups of 0 is given at HERE; give 1 or more"},
+      {value_error, [&] { nn::Conv2d(4, 2, 3, {.groups = 3}); }, "conv2d: 3 groups do not divide 4 and 2 channels at HERE; give groups that divide both"},
+      {value_error, [&] { nn::GroupNorm(4, 6); }, "groupnorm: 4 groups do not divide 6 channels at HERE; give groups that do"},
+      {index_error, [&] { nn::Embedding(10, 2, 10); }, "embedding: the padding index 10 is out of range at HERE; use -10..9"},
+      {value_error, [&] { const nn::Dropout d(2); }, "dropout: the probability is 2 at HERE; give one in 0..1"},
+      {value_error, [&] { nn::Linear(4, 2).load_state_dict({}); }, "load_state_dict: 'bias' is missing at HERE; given are no tensors"},
+      {shape_error, [&] { nn::Linear(4, 2, false).load_state_dict({{"weight", a}}); }, "load_state_dict: 'weight' has shape (2, 4), the value (2, 3) at HERE; build the module with the same sizes"},
   });
 }
 
@@ -282,12 +334,21 @@ TEST_F(Errors, Gradients) {
       {gradient_error, [&] { p(0) = 1; }, "setitem: a leaf that requires a gradient is written in place at HERE; do it under NoGrad, or write to a copy"},
       {gradient_error, [&] { Tensor q = Tensor::ones({2}, {.requires_grad = true}); q.set_name("w"); q.assign(0); }, "assign: a leaf that requires a gradient is written in place: 'w' at HERE; do it under NoGrad, or write to a copy"},
       {gradient_error, [&] { Tensor y = (p * 2).set_name("y"), l = y.exp().sum() + (y * y).sum(); y += 1; l.backward(); }, "backward: it needs the value of 'y' of shape (2, 2) that was overwritten in place at HERE; backward was called at HERE; call backward before writing, or write to a copy"},
-      {value_error, [&] { optim::SGD({}, 0.1); }, "optimizer: no parameter is given; pass module.parameters()"},
-      {gradient_error, [&] { optim::SGD({a}, 0.1); }, "optimizer: a parameter does not require a gradient; call set_requires_grad on it first"},
-      {value_error, [&] { optim::SGD({p}, -1.0); }, "optimizer: the learning rate -1.000000 is negative"},
-      {value_error, [&] { optim::SGD({p}, {.lr = 0.1, .nesterov = true}); }, "SGD: nesterov takes a momentum and no dampening; set momentum above 0"},
-      {value_error, [&] { optim::Adam({p}, {.beta1 = 1}); }, "Adam: beta 1.000000 is not in 0..1; give less than 1"},
-      {gradient_error, [&] { const Tensor q = Tensor::ones({2}, {.requires_grad = true}); optim::Adam({q}, 0.1).step(); }, "optimizer: no parameter has a gradient; call backward before step"},
+      {value_error, [&] { optim::SGD({}, 0.1); }, "SGD: no parameter is given at HERE; pass module.parameters()"},
+      {gradient_error, [&] { optim::SGD({a}, 0.1); }, "SGD: a parameter does not require a gradient at HERE; call set_requires_grad on it first"},
+      {value_error, [&] { optim::SGD({p}, -1.0); }, "SGD: the learning rate is -1 at HERE; give a finite number of 0 or more"},
+      {value_error, [&] { optim::SGD({p}, {.lr = 0.1, .nesterov = true}); }, "SGD: nesterov takes a momentum and no dampening at HERE; set momentum above 0"},
+      {value_error, [&] { optim::Adam({p}, {.beta1 = 1}); }, "Adam: beta1 is 1 at HERE; give 0 or more and less than 1"},
+      {gradient_error, [&] { const Tensor q = Tensor::ones({2}, {.requires_grad = true}); optim::Adam({q}, 0.1).step(); }, "step: no parameter has a gradient at HERE; call backward before step"},
+      {value_error, [&] { const Tensor q = Tensor::ones({2}, {.requires_grad = true}); optim::SGD({p, q, p}, 0.1); }, "SGD: parameters 0 and 2 are the same tensor at HERE; give each once"},
+      {value_error, [&] { optim::AdamW({p}, {.eps = -1}); }, "AdamW: eps is -1 at HERE; give 0 or more"},
+      {value_error, [&] { optim::RMSprop({p}, {.alpha = 1.5}); }, "RMSprop: alpha is 1.5 at HERE; give 0 or more and less than 1"},
+      {value_error, [&] { optim::SGD o({p}, 0.1); o.set_lr(NAN); }, "set_lr: the learning rate is nan at HERE; give a finite number of 0 or more"},
+      {shape_error, [&] { p.set_grad(v); }, "set_grad: the gradient has shape (3,), the tensor (2, 2) at HERE; their shapes must be equal"},
+      {dtype_error, [&] { p.set_grad(Tensor::ones({2, 2}, {.dtype = DType::float64})); }, "set_grad: the gradient has dtype float64, the tensor float32 at HERE; cast the gradient"},
+      {device_error, [&] { p.set_grad(Tensor::ones({2, 2}, {.device = "REF"})); }, "set_grad: the operands are on REF and CPU at HERE; move one with .to(device)"},
+      {shape_error, [&] { gradient({p * 2}, {p}, {v}); }, "gradient: the gradient has shape (3,), the tensor (2, 2) at HERE; their shapes must be equal"},
+      {value_error, [&] { gradient({p * 2}, {p}, {p, p}); }, "gradient: 2 seeds for 1 outputs at HERE; give one for each, or none"},
   });
 }
 
@@ -358,6 +419,13 @@ TEST_F(Errors, JitRecordsAnewForAnotherShape) {
   EXPECT_EQ(runs, 5);
 }
 
+struct Net : nn::Module {
+  nn::Linear inner{3, 2};
+  MOTE_MODULE(Net, inner)
+  Tensor forward(const Tensor& x) const { return inner(x.t()); }
+  static int line_of_forward() { return __LINE__ - 1; }
+};
+
 TEST_F(Errors, PlacesAreTheUsersLines) {
   const auto line_of = [](const std::function<void()>& wrong) {
     int line = 0;
@@ -376,6 +444,7 @@ TEST_F(Errors, PlacesAreTheUsersLines) {
   EXPECT_EQ(line_of([&] { x.softmax(5); }), __LINE__);
   EXPECT_EQ(line_of([&] { x.conv(b); }), __LINE__);
   EXPECT_EQ(line_of([&] { x.isclose(b); }), __LINE__);
+  EXPECT_EQ(line_of([&] { Net()(x); }), Net::line_of_forward());
 }
 
 // Run by the test below, in a process whose default device nothing has set.
