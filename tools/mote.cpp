@@ -10,6 +10,7 @@
 
 #include "base/flags.h"
 #include "base/text.h"
+#include "mote/bench.h"
 #include "mote/digits.h"
 #include "mote/report.h"
 
@@ -112,6 +113,20 @@ int main(int argc, char** argv) {
   auto* env_command = app.add_subcommand("env", "the environment variables that mote reads");
   auto* version_command = app.add_subcommand("version", "the version");
   auto* help_command = app.add_subcommand("help", "this page");
+  auto* bench_command = app.add_subcommand("bench", "measure one case");
+  std::string bench_case;
+  bench::Options bench_options;
+  bench_command->add_option("case", bench_case, cat("one of ", join(bench::cases())))->required();
+  bench_command->add_option("--device", bench_options.device, "CPU, CLANG, ..");
+  bench_command->add_option("--threads", bench_options.threads, "1 by default")
+      ->check(CLI::Range(1, 1024));
+  bench_command->add_option("--n", bench_options.n, "size of matmul")
+      ->check(CLI::Range(1, 1 << 15))
+      ->capture_default_str();
+  bench_command->add_option("--seconds", bench_options.seconds, "for the measured iterations")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->capture_default_str();
+  bench_command->add_flag("--json", bench_options.json, "one line of JSON");
   auto* train_command = app.add_subcommand("train", "train a network on a data set");
   TrainOptions o;
   train_command->add_option("data", o.data_set, "mnist: the digits")->required();
@@ -145,6 +160,8 @@ int main(int argc, char** argv) {
     if (*env_command) return show_flags();
     if (*version_command) return std::printf("mote %s\n", MOTE_VERSION) < 0;
     if (*help_command) return std::printf("%s", page.c_str()) < 0;
+    if (*bench_command)
+      return std::printf("%s\n", bench::run(bench_case, bench_options).c_str()) < 0;
     return train(o);
   } catch (const Error& e) {
     std::fprintf(stderr, "mote: %s\n", e.what());

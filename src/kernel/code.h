@@ -42,8 +42,8 @@ enum class Ins : std::uint8_t {
   horizontal,   // op (add, mul, max, min, and, or) over the lanes of args[0], in a fixed order:
                 // halves (0 with n/2, 1 with n/2 + 1, ..) until one is left
   shuffle,      // args: a, b (same lanes n); picks: one entry a lane, 0..2n-1
-  load,         // memory[args[0]], lanes elements from there on [args[1]: gate, 1 lane: zeros and
-                // no access where it is false]
+  load,         // memory[args[0]], lanes elements from there on [args[1]: gate, of 1 lane or one
+                // for each: zeros and no access where it is false]
   store,        // memory[args[0]] = args[1], all lanes from there on
   declare,      // a register variable that starts with args[0]
   get,          // args: declare

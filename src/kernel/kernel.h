@@ -77,6 +77,9 @@ Kernel fuse(Kernel, const Expr& a, const Expr& b, Expr* made = nullptr);
 // A value becomes a table over some of its free ranges, read where it stood. Over all of them, it is
 // a nest of its own.
 Kernel stage(Kernel, const Expr& value, std::span<const Expr> dims);
+// The same where an axis may be a sum of ranges, such as h*2 + r, and the value depends on those by
+// that sum alone.
+Kernel window(Kernel, const Expr& value, std::span<const Int> axes);
 // A table that captures nothing becomes a nest of its own.
 Kernel stage_alone(Kernel, const Expr& stage);
 // A table is computed where it is read.
@@ -87,8 +90,6 @@ Kernel nest_reduce(Kernel, const Expr& reduce, std::span<const Expr> inner);
 Kernel accumulate(Kernel, std::size_t nest, std::span<const Expr> ranges);
 // The loop of a nest, or of sums, as two: 0..at and at..extent.
 Kernel cut(Kernel, const Expr& range, std::int64_t at);
-// A value that mentions a and b only as a + b becomes a table over that, of extent A + B - 1.
-Kernel window(Kernel, const Expr& value, const Expr& a, const Expr& b);
 // A table that one nest alone reads, at the places where it stores, lives where that stores.
 Kernel home(Kernel, std::size_t nest);
 

@@ -15,7 +15,7 @@
 namespace mote {
 namespace {
 
-constexpr std::int64_t longest_chain = 128;  // additions of floats into one accumulator
+constexpr std::size_t enough_accumulators = 8;  // to keep the units for additions busy
 
 std::vector<Expr> substituted(std::span<const Expr> all, const Expr& r,
                               const std::vector<Expr>& values) {
@@ -55,6 +55,7 @@ class Linearizer : Writer {
   // ---- loops
 
   LoopChoice choice_of(const Expr& range) const {
+    if (range->arg == block_id) return block_choice_;
     const auto at = kernel_.choices.find(static_cast<int>(range->arg));
     return at == kernel_.choices.end() ? LoopChoice{} : at->second;
   }
@@ -100,13 +101,15 @@ class Linearizer : Writer {
     close_block();
   }
 
-  // begin..end: full steps, then vectors, then single ones.
+  // begin..end: full steps, then the vectors that are left, then what fills no vector.
   void run_rounds(std::int64_t begin, std::int64_t end, const LoopChoice& c, const Body& body) {
-    for (const LoopChoice& round : {c, LoopChoice{1, c.lanes}, LoopChoice{1, 1}}) {
-      const std::int64_t step = std::int64_t{round.unroll} * round.lanes,
-                         trips = std::max<std::int64_t>(0, (end - begin) / step);
-      run_loop(begin, trips, round, body);
+    for (const int lanes : {c.lanes, 1}) {
+      const std::int64_t step = std::int64_t{c.unroll} * lanes, trips = (end - begin) / step;
+      run_loop(begin, trips, {c.unroll, lanes}, body);
       begin += trips * step;
+      const int left = static_cast<int>((end - begin) / lanes);
+      if (left > 0) run_loop(begin, 1, {left, lanes}, body);
+      begin += left * lanes;
     }
   }
 
@@ -174,8 +177,7 @@ class Linearizer : Writer {
       out.tasks = index_constant(1);
       start_phase();
     }
-    if (c.lanes > 1) run_rounds(whole * step, n, {1, c.lanes}, body);
-    else run_loop(whole * step, 1, {static_cast<int>(n - whole * step), 1}, body);
+    run_rounds(whole * step, n, c, body);
   }
 
   // Tasks that are worth a claim: some ten thousand operations.
@@ -416,35 +418,112 @@ class Linearizer : Writer {
     });
   }
 
-  // The totals over the ranges. Long sums get an accumulator for each level, so no chain of
-  // additions is long.
-  std::vector<Value> reduce_loops(const std::vector<Expr>& group, const std::vector<Expr>& ranges,
+  // The totals over the ranges. Long sums have levels: what the inner ranges add up to, in
+  // accumulators of their own, is added to those of the outer ones, so that no chain of additions is
+  // long.
+  std::vector<Value> reduce_loops(const std::vector<Expr>& group, std::span<const Expr> ranges,
                                   const std::vector<Expr>& bodies) {
-    const Expr& r = ranges[0];
-    const LoopChoice c =
-        ranges.size() == 1 && is_constant(r->src[0]) ? choice_below(r, bodies) : LoopChoice{};
-    const bool long_chain = ranges.size() == 1 && is_float(group[0]->dtype) &&
-                            is_constant(r->src[0]) &&
-                            r->src[0]->arg / (std::int64_t{c.unroll} * c.lanes) > longest_chain;
-    if (long_chain) return split_reduce(group, r, c, bodies);
-    return plain_reduce(group, ranges, bodies, c);
+    const std::size_t inner = next_level(group[0], ranges);
+    if (inner == ranges.size()) return innermost_level(group, ranges, bodies);
+    const auto total = declare_all(group, bodies, 1);
+    over(ranges, inner, bodies, [&](std::span<const Expr> rest, const std::vector<Expr>& inside) {
+      combine(total, reduce_loops(group, rest, inside));
+    });
+    return results(total);
   }
 
-  // Blocks of at most `longest_chain` steps, each summed by itself.
-  std::vector<Value> split_reduce(const std::vector<Expr>& group, const Expr& r, LoopChoice c,
+  // The first of the ranges that belong to a level further in; their number if there is none.
+  static std::size_t next_level(const Expr& reduce, std::span<const Expr> ranges) {
+    std::size_t level = ranges.size();
+    std::int64_t chain = 1;
+    for (std::size_t i = ranges.size(); i-- > 0 && is_float(reduce->dtype);) {
+      const std::int64_t n = std::max<std::int64_t>(ranges[i]->src[0]->hi, 1);
+      if (chain > 1 && chain * n > longest_chain(reduce)) {
+        level = i + 1;
+        chain = 1;
+      }
+      chain *= n;
+    }
+    return level;
+  }
+
+  // Products have a rounding of their own, which hides that of a longer chain.
+  static std::int64_t longest_chain(const Expr& reduce) {
+    return reduce->src[0]->op == Op::mul ? 512 : 128;
+  }
+
+  using Inside = std::function<void(std::span<const Expr>, const std::vector<Expr>&)>;
+
+  // Loops over the first `count` ranges around `f`, which gets the others and the bodies.
+  void over(std::span<const Expr> ranges, std::size_t count, const std::vector<Expr>& bodies,
+            const Inside& f) {
+    if (count == 0) return f(ranges, bodies);
+    const Expr& r = ranges[0];
+    const auto rest = ranges.subspan(1);
+    const bool ragged = is_ragged(r, rest, bodies);
+    for_range(r->src[0], {choice_of(r).unroll, 1}, ragged, [&](const std::vector<Expr>& values) {
+      for (const Expr& v : values)
+        over(substituted(rest, r, {v}), count - 1, substituted(bodies, r, {v}), f);
+    });
+  }
+
+  // All additions in one chain, or in one for each copy of the last range. That range has lanes or
+  // copies with accumulators of their own where there are few; and it runs in blocks, each summed by
+  // itself, where it is long.
+  std::vector<Value> innermost_level(const std::vector<Expr>& group, std::span<const Expr> ranges,
+                                     const std::vector<Expr>& bodies) {
+    const Expr& r = ranges.back();
+    LoopChoice c = is_constant(r->src[0]) ? choice_below(r, bodies) : LoopChoice{};
+    const bool alike = c.lanes == 1 && group.size() >= enough_accumulators;
+    const std::int64_t step = alike ? 1 : std::int64_t{c.unroll} * c.lanes,
+                       n = is_constant(r->src[0]) ? r->src[0]->arg : 0;
+    if (ranges.size() == 1 && is_float(group[0]->dtype) && n / step > longest_chain(group[0]))
+      return split_reduce(group, r, step * longest_chain(group[0]), bodies);
+    const auto total = declare_all(group, bodies, 1);
+    std::vector<std::vector<Accumulator>> copies;
+    if (step > 1 && n >= step)
+      for (int u = 0; u < c.unroll; ++u) copies.push_back(declare_all(group, bodies, c.lanes));
+    over(ranges, ranges.size() - 1, bodies,
+         [&](std::span<const Expr> last, const std::vector<Expr>& inside) {
+           const Expr& l = last[0];
+           const Body add = [&](const std::vector<Expr>& values) {
+             for (const Expr& v : values) combine(total, values_at(inside, l, v));
+           };
+           if (copies.empty())
+             return for_range(l->src[0], c.lanes == 1 ? c : LoopChoice{}, is_ragged(l, {}, inside),
+                              add);
+           const std::int64_t trips = n / step;
+           run_loop(0, trips, c, [&](const std::vector<Expr>& values) {
+             for (std::size_t u = 0; u < values.size(); ++u)
+               combine(copies[u], values_at(inside, l, values[u]));
+           });
+           run_loop(trips * step, n - trips * step, {}, add);
+         });
+    if (copies.empty()) return results(total);
+    for (std::size_t u = 1; u < copies.size(); ++u) combine(copies[0], results(copies[u]));
+    std::vector<Value> sums = results(copies[0]);
+    if (c.lanes > 1)
+      for (std::size_t i = 0; i < sums.size(); ++i)
+        sums[i] = horizontal(copies[0][i].op, sums[i], group[i]->dtype, copies[0][i].lanes,
+                             total[i].lanes);
+    combine(total, sums);
+    return results(total);
+  }
+
+  std::vector<Value> split_reduce(const std::vector<Expr>& group, const Expr& r, std::int64_t block,
                                   const std::vector<Expr>& bodies) {
-    const std::int64_t block = longest_chain * c.unroll * c.lanes, n = r->src[0]->arg,
-                       blocks = n / block;
-    auto accumulators = declare_all(group, bodies, 1);
+    const std::int64_t n = r->src[0]->arg, blocks = n / block;
+    const auto total = declare_all(group, bodies, 1);
     const auto add_block = [&](const Int& begin, std::int64_t size) {
-      const Expr inner = range(block_id, size);
-      combine(accumulators, plain_reduce(group, {inner},
-                                         substituted(bodies, r, {(begin + Int(inner)).expr()}), c));
+      const Expr inner[] = {range(block_id, size)};
+      block_choice_ = choice_of(r);
+      combine(total, innermost_level(group, inner,
+                                     substituted(bodies, r, {(begin + Int(inner[0])).expr()})));
     };
     run_loop(0, blocks, {},
              [&](const std::vector<Expr>& v) { add_block(Int(v[0]) * block, block); });
     if (blocks * block < n) add_block(blocks * block, n - blocks * block);
-    return results(accumulators);
+    return results(total);
   }
 
   std::vector<Accumulator> declare_all(const std::vector<Expr>& group,
@@ -479,43 +558,8 @@ class Linearizer : Writer {
     return out;
   }
 
-  std::vector<Value> plain_reduce(const std::vector<Expr>& group, const std::vector<Expr>& ranges,
-                                  const std::vector<Expr>& bodies, const LoopChoice& c) {
-    const Expr r = ranges[0], extent = r->src[0];
-    const std::vector<Expr> rest(ranges.begin() + 1, ranges.end());
-    const auto total = declare_all(group, bodies, 1);
-    const std::int64_t n = is_constant(extent) ? extent->arg : 0,
-                       step = std::int64_t{c.unroll} * c.lanes, trips = n / step;
-    const bool many = step > 1 && trips > 0;
-    if (many) {
-      // Several accumulators: one for each unrolled copy, of vectors where the range has lanes.
-      std::vector<std::vector<Accumulator>> each;
-      for (int u = 0; u < c.unroll; ++u) each.push_back(declare_all(group, bodies, c.lanes));
-      run_loop(0, trips, c, [&](const std::vector<Expr>& v) {
-        for (std::size_t u = 0; u < v.size(); ++u)
-          combine(each[u], inner_values(group, rest, bodies, r, v[u]));
-      });
-      for (std::size_t u = 1; u < each.size(); ++u) combine(each[0], results(each[u]));
-      std::vector<Value> sums = results(each[0]);
-      if (c.lanes > 1)
-        for (std::size_t i = 0; i < sums.size(); ++i)
-          sums[i] =
-              horizontal(each[0][i].op, sums[i], group[i]->dtype, each[0][i].lanes, total[i].lanes);
-      combine(total, sums);
-    }
-    const Body add = [&](const std::vector<Expr>& v) {
-      combine(total, inner_values(group, rest, bodies, r, v[0]));
-    };
-    if (many) run_loop(trips * step, n - trips * step, {}, add);
-    else for_range(extent, {}, is_ragged(r, rest, bodies), add);
-    return results(total);
-  }
-
-  // The bodies at r = v, summed over the rest of the ranges.
-  std::vector<Value> inner_values(const std::vector<Expr>& group, const std::vector<Expr>& rest,
-                                  const std::vector<Expr>& bodies, const Expr& r, const Expr& v) {
+  std::vector<Value> values_at(const std::vector<Expr>& bodies, const Expr& r, const Expr& v) {
     const std::vector<Expr> inside = substituted(bodies, r, {v});
-    if (!rest.empty()) return reduce_loops(group, substituted(rest, r, {v}), inside);
     prepare(inside);
     std::vector<Value> values;
     for (const Expr& e : inside) values.push_back(emit(e));
@@ -590,6 +634,7 @@ class Linearizer : Writer {
   bool any_ragged_ = false;  // some extent depends on a range
   bool summing_ = false;     // the nest adds up in memory
   Op op_ = Op::add;          // by this
+  LoopChoice block_choice_;  // of the range that runs in blocks
 };
 
 }  // namespace

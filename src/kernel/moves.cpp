@@ -173,41 +173,60 @@ void put_in_place(Kernel& k, const Expr& e, const Expr& value) {
 bool occurs(const Kernel& k, const Expr& e) { return has(topological(all_stores(k)), e); }
 
 // A table of this value over `dims` can be made: refused where it cannot.
-void expect_table(const char* move, const Kernel& k, const Expr& value,
-                  std::span<const Expr> dims) {
-  if (!occurs(k, value)) refuse(move, cat(short_text(value, 3), " is not in the kernel"));
+void expect_table(const Kernel& k, const Expr& value, std::span<const Expr> dims) {
+  if (!occurs(k, value)) refuse("stage", cat(short_text(value, 3), " is not in the kernel"));
   if (value->dtype == DType::index || value->op == Op::scan || value->op == Op::stage ||
       value->op == Op::store || value->op == Op::slot || value->op == Op::sink)
-    refuse(move, cat(short_text(value, 3), " is no value that a table can hold"));
+    refuse("stage", cat(short_text(value, 3), " is no value that a table can hold"));
   for (const Expr& e : topological(all_stores(k)))
     if (e->op == Op::load && e->src.size() > 2 && value->dtype == DType::boolean &&
         has(topological(e->src[2]), value))
-      refuse(move, "a condition that guards a load has to be seen there");
+      refuse("stage", "a condition that guards a load has to be seen there");
   for (const Expr& d : dims)
     if (d->op != Op::range || !value->free.has(static_cast<int>(d->arg)))
-      refuse(move, cat(short_text(d), " is not free in the value"));
-  expect_order(move, dims);
+      refuse("stage", cat(short_text(d), " is not free in the value"));
+  expect_order("stage", dims);
   for (const Expr& e : topological(value))
     if (e->op == Op::range && value->free.has(static_cast<int>(e->arg)) && !has(dims, e))
       for (const Expr& d : dims)
         if (needs(e, d))
-          refuse(move, cat("the table would capture ", short_text(e), ", whose extent depends on ",
-                           short_text(d)));
+          refuse("stage", cat("the table would capture ", short_text(e),
+                              ", whose extent depends on ", short_text(d)));
 }
 
-// The value as a table over fresh ranges in place of `dims`, read at `at`.
-Expr as_table(const Kernel& k, const Expr& value, std::span<const Expr> dims,
-              std::span<const Int> at) {
+// The range of an axis that gives way to the table's own: one that is counted once, and is no other
+// axis' already.
+Expr pivot_of(const Int& axis, const Bindings& taken) {
+  if (axis.expr()->op == Op::range) return axis.expr();
+  for (const Expr& r : topological(axis.expr()))
+    if (r->op == Op::range && !taken.contains(r) &&
+        !(axis - Int(r)).expr()->free.has(static_cast<int>(r->arg)))
+      return r;
+  refuse("stage", cat("no range of ", short_text(axis.expr()), " is counted once"));
+}
+
+// The value as a table over fresh ranges in place of the axes, read at the axes: of an axis h*2 + r,
+// the table's own range y takes r's place by r := y - h*2, and h must be gone then.
+Expr as_table(const Kernel& k, const Expr& value, std::span<const Int> axes) {
   Bindings fresh;
   std::vector<Expr> ranges, indices;
   RangeSet taken;
-  for (const Expr& d : dims) {
-    ranges.push_back(range(fresh_id(k, taken), substitute(d->src[0], fresh)));
+  for (const Int& axis : axes) {
+    const Expr e = axis.expr(), pivot = pivot_of(axis, fresh);
+    if (e->lo != 0) refuse("stage", cat(short_text(e), " does not begin at 0"));
+    const Expr extent = e == pivot ? substitute(pivot->src[0], fresh) : index_constant(e->hi + 1);
+    ranges.push_back(range(fresh_id(k, taken), extent));
     taken.add(static_cast<int>(ranges.back()->arg));
-    fresh.emplace(d, ranges.back());
+    fresh.emplace(pivot, (Int(ranges.back()) - (axis - Int(pivot))).expr());
+    indices.push_back(e);
   }
-  for (const Int& i : at) indices.push_back(i.expr());
-  return stage_at(stage(substitute(value, fresh), ranges), indices);
+  const Expr body = substitute(value, fresh);
+  for (const Int& axis : axes)
+    for (const Expr& r : topological(axis.expr()))
+      if (r->op == Op::range && axis.expr()->op != Op::range &&
+          body->free.has(static_cast<int>(r->arg)))
+        refuse("stage", cat("the value does not depend on ", short_text(axis.expr()), " alone"));
+  return stage_at(stage(body, ranges), indices);
 }
 
 Kernel with_table(Kernel k, const Expr& value, const Expr& table) {
@@ -310,11 +329,23 @@ Kernel fuse(Kernel k, const Expr& a, const Expr& b, Expr* made) {
 }
 
 Kernel stage(Kernel k, const Expr& value, std::span<const Expr> dims) {
-  expect_table("stage", k, value, dims);
-  const std::vector<Int> at(dims.begin(), dims.end());
-  const Expr table = as_table(k, value, dims, at);
+  return window(std::move(k), value, std::vector<Int>(dims.begin(), dims.end()));
+}
+
+Kernel window(Kernel k, const Expr& value, std::span<const Int> axes) {
+  std::vector<Expr> dims, names;
+  for (const Int& axis : axes) {
+    names.push_back(axis.expr());
+    for (const Expr& r : topological(axis.expr()))
+      if (r->op == Op::range) {
+        if (r != axis.expr()) expect_range("stage", r);
+        dims.push_back(r);
+      }
+  }
+  expect_table(k, value, dims);
+  const Expr table = as_table(k, value, axes);
   k = with_table(std::move(k), value, table);
-  k.words.push_back(cat("stage ", short_text(value, 2), " over", names_of(dims)));
+  k.words.push_back(cat("stage ", short_text(value, 2), " over", names_of(names)));
   return k;
 }
 
@@ -431,23 +462,6 @@ Kernel cut(Kernel k, const Expr& r, std::int64_t at) {
   if (const auto c = k.choices.find(static_cast<int>(r->arg)); c != k.choices.end())
     k.choices[static_cast<int>(high->arg)] = LoopChoice(c->second);
   k.words.push_back(cat("cut ", short_text(r), " ", at));
-  return k;
-}
-
-Kernel window(Kernel k, const Expr& value, const Expr& a, const Expr& b) {
-  expect_range("window", a);
-  expect_range("window", b);
-  const Expr dims[] = {a, b};
-  expect_table("window", k, value, dims);
-  const Expr both = range(fresh_id(k), a->src[0]->arg + b->src[0]->arg - 1);
-  const Expr moved = substitute(value, {{a, (Int(both) - Int(b)).expr()}});
-  if (moved->free.has(static_cast<int>(a->arg)) || moved->free.has(static_cast<int>(b->arg)))
-    refuse("window",
-           cat("the value does not depend on ", short_text(a), " + ", short_text(b), " alone"));
-  const Int at = Int(a) + Int(b);
-  const Expr table = as_table(k, moved, {{both}}, {{at}});
-  k = with_table(std::move(k), value, table);
-  k.words.push_back(cat("window ", short_text(value, 2), " over ", short_text(both)));
   return k;
 }
 

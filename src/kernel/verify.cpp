@@ -66,7 +66,8 @@ class Verifier {
     };
     if (i.kind == Ins::branch) expect(0, DType::boolean, 1);
     if (i.kind == Ins::store) expect(1, i.dtype, i.lanes);
-    if (i.kind == Ins::load && i.args.size() > 1) expect(1, DType::boolean, 1);
+    if (i.kind == Ins::load && i.args.size() > 1)
+      expect(1, DType::boolean, made_by(i.args[1]).lanes == 1 ? 1 : i.lanes);
     if (i.kind == Ins::set) expect(1, made_by(i.args[0]).dtype, made_by(i.args[0]).lanes);
     if (i.kind != Ins::elementwise) return;
     const bool compares = i.op == Op::lt || i.op == Op::eq,
@@ -247,10 +248,20 @@ class Verifier {
     if (m.dtype != i.dtype) illegal("the dtype is not the memory's");
     Expr gate = always();
     for (const Expr& c : open_) gate = all_of(gate, c);
-    if (i.kind == Ins::load && i.args.size() > 1) gate = all_of(gate, known(i.args[1]));
+    const Int index = Int(known(i.args[0]));
+    if (i.kind == Ins::store || i.args.size() == 1)
+      return prove(index, gate, m, m.elements - i.lanes);
+    if (made_by(i.args[1]).lanes == 1)
+      return prove(index, all_of(gate, known(i.args[1])), m, m.elements - i.lanes);
+    for (int l = 0; l < i.lanes; ++l)
+      prove(index + l, all_of(gate, known(i.args[1], static_cast<std::size_t>(l))), m,
+            m.elements - 1);
+  }
+
+  // Where the gate holds, the index is in 0..last.
+  void prove(const Int& at, const Expr& gate, const Memory& m, std::int64_t last) const {
     if (gate == never()) return;
-    const Expr index = known(i.args[0]);
-    const std::int64_t last = m.elements - i.lanes;
+    const Expr index = at.expr();
     if (proven(index, gate, last)) return;
     Expr apart = index, gate_apart = gate;
     take_apart(apart, gate_apart);

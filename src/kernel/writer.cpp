@@ -387,7 +387,7 @@ void Writer::load_from(const Expr& e, int memory, const Expr& index, const Expr&
   };
   if (lanes == 1) return finish(index);
   const auto parts = affine_in_lane(index, lanes);
-  if (parts && parts->second == 1 && !depends_on_lane(gate)) {
+  if (parts && parts->second == 1 && (!depends_on_lane(gate) || !holds_binder(gate))) {
     i.lanes = static_cast<std::uint16_t>(lanes);
     return finish(parts->first);
   }

@@ -6,28 +6,16 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
-#include <unordered_set>
 
 #include "base/text.h"
 #include "base/trace.h"
-#include "ir/rewrite.h"
+#include "opt/nest.h"
+#include "opt/tiles.h"
 
 namespace mote {
 namespace {
 
 constexpr int most_accumulators = 12;
-
-std::int64_t extent(const Expr& r) { return r->src[0]->hi; }
-
-// The step of an index when r moves by one; nullopt where it is not the same everywhere.
-std::optional<std::int64_t> stride(const Expr& index, const Expr& r) {
-  if (!index->free.has(static_cast<int>(r->arg))) return 0;
-  const Int at_0(substitute(index, {{r, index_constant(0)}})),
-      at_1(substitute(index, {{r, index_constant(1)}}));
-  const Int step = at_1 - at_0;
-  if (!step.is_constant() || !(at_0 + step * Int(r) == Int(index))) return {};
-  return step.value();
-}
 
 struct NestView {
   const Nest* nest;
@@ -38,44 +26,11 @@ struct NestView {
   DType dtype = DType::float32;
 };
 
-double size_of_reduce(const Expr& e) {
-  double n = 1;
-  for (const Expr& r : e->src.subspan(1))
-    n *= static_cast<double>(std::max<std::int64_t>(extent(r), 1));
-  return n;
-}
-
-// Every node of the values themselves, not of the tables that they read.
-std::vector<Expr> outside_of_tables(const std::vector<Expr>& roots) {
-  std::vector<Expr> out, stack = roots;
-  std::unordered_set<Expr> seen(roots.begin(), roots.end());
-  while (!stack.empty()) {
-    const Expr e = std::move(stack.back());
-    stack.pop_back();
-    out.push_back(e);
-    if (e->op == Op::stage) continue;
-    for (const Expr& s : e->src)
-      if (seen.insert(s).second) stack.push_back(s);
-  }
-  std::ranges::reverse(out);  // sources first, near enough
-  return out;
-}
-
 NestView look_at(const Nest& nest) {
   NestView v{&nest, {}, {}, 1, {}, nest.stores[0]->dtype};
-  Expr hottest;
-  double most = 0;
-  for (const Expr& e : outside_of_tables(nest.stores)) {
+  for (const Expr& e : outside_of_tables(nest.stores))
     if (e->op == Op::stage) v.captured |= e->free;
-    if (e->op != Op::reduce) continue;
-    double work = size_of_reduce(e);
-    for (const Expr& l : nest.loops)
-      if (e->free.has(static_cast<int>(l->arg)))
-        work *= static_cast<double>(std::max<std::int64_t>(extent(l), 1));
-    if (work <= most) continue;
-    most = work;
-    hottest = e;
-  }
+  const Expr hottest = hottest_reduce(nest);
   const std::vector<Expr> roots = hottest ? std::vector<Expr>{hottest->src[0]} : nest.stores;
   if (hottest) {
     v.reduce_ranges.assign(hottest->src.begin() + 1, hottest->src.end());
@@ -92,8 +47,8 @@ NestView look_at(const Nest& nest) {
 double read_cost(const NestView& v, const Expr& r, int lanes) {
   double cost = 0;
   for (const Expr& e : v.reads) {
-    if (e->op == Op::load && e->src.size() > 2 && e->src[2]->free.has(static_cast<int>(r->arg))) {
-      cost += 2.0 * lanes;
+    if (e->op == Op::load && e->src.size() > 2 && depends(e->src[2], r)) {
+      cost += stride(e->src[1], r) == 1 ? 2 : 2.0 * lanes;  // a flag for each lane
       continue;
     }
     bool regular = true;  // the same step everywhere; of a table, along its last axis
@@ -138,15 +93,22 @@ class Chooser {
   Kernel run() {
     for (std::size_t i = 0; i < k_.nests.size(); ++i) {
       if (is_ordered(k_.nests[i])) continue;
+      if (!is_chosen(k_.nests[i]))
+        k_ = with_tiles(std::move(k_), i, target_);  // may put nests before it, which are next
       const Nest nest = k_.nests[i];
       for (const Expr& e : topological(nest.stores))
         if (e->op == Op::stage) choose(look_at(nest_of(e)), true);
-      choose(look_at(nest), false);
+      if (!is_chosen(nest)) choose(look_at(nest), false);
     }
     return std::move(k_);
   }
 
  private:
+  bool is_chosen(const Nest& nest) const {
+    return std::ranges::any_of(
+        nest.loops, [&](const Expr& l) { return k_.choices.contains(static_cast<int>(l->arg)); });
+  }
+
   // The filling of a table, looked at as a nest that stores it.
   const Nest& nest_of(const Expr& table) {
     tables_.emplace_back();
@@ -186,14 +148,20 @@ class Chooser {
         best_is_reduce = true;
       }
     }
-    if (best && (lanes_ == 0 || lanes_ == best_lanes)) {
-      lanes_ = best_lanes;
+    if (best && (lanes() == 1 || lanes() == best_lanes)) {
       k_ = vectorize(std::move(k_), best, best_lanes);
     } else {
       best = {};
       best_lanes = 1;
     }
     tile(v, best, best_lanes, best_is_reduce);
+  }
+
+  // Of the kernel's vectors, once chosen.
+  int lanes() const {
+    int most = 1;
+    for (const auto& [id, c] : k_.choices) most = std::max(most, c.lanes);
+    return most;
   }
 
   // Copies of the vector range, then of a range that some reads do not depend on.
@@ -239,7 +207,6 @@ class Chooser {
 
   Kernel k_;
   const Target& target_;
-  int lanes_ = 0;  // of the kernel's vectors, once chosen
   std::deque<Nest> tables_;
 };
 

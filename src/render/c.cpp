@@ -346,6 +346,13 @@ class Printer {
     }
     const bool flags = i.dtype == DType::boolean;  // bytes 0 or 1 to a mask
     if (flags) mask_of(v) = DType::int8;
+    if (i.args.size() > 1 && at(i.args[1]).lanes > 1) {
+      std::string each = "{";
+      for (int l = 0; l < i.lanes; ++l)
+        each += cat(l ? ", " : "", name(i.args[1]), "[", l, "] ? ", flags ? "-" : "", m, "[",
+                    name(i.args[0]), " + ", l, "] : 0");
+      return define(v, each + "}");
+    }
     const std::string t = type(flags ? DType::int8 : i.dtype, i.lanes);
     const std::string all =
         cat(flags ? "-" : "", "*(const ", t, " *)(", m, " + ", name(i.args[0]), ")");

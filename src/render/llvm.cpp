@@ -515,7 +515,8 @@ class Printer {
   void load(Value v) {
     const Instruction& i = at(v);
     std::string from = address(i);
-    if (i.args.size() > 1) {
+    const bool masked = i.args.size() > 1 && at(i.args[1]).lanes > 1;
+    if (i.args.size() > 1 && !masked) {
       gated_ = true;
       if (size_of(i.dtype) * i.lanes > 64)
         throw InternalError("render: LLVM: a gated load is too wide");
@@ -523,13 +524,25 @@ class Printer {
       line(cat(safe, " = select ", typed(i.args[1]), ", ptr ", from, ", ptr %zeros"));
       from = safe;
     }
-    const std::string all =
-        cat("load ", stored_type(i.dtype, i.lanes), ", ptr ", from, ", align ", size_of(i.dtype));
+    const std::string t = stored_type(i.dtype, i.lanes);
+    const std::string all = masked ? masked_load(i, from)
+                                   : cat("load ", t, ", ptr ", from, ", align ", size_of(i.dtype));
     if (i.dtype != DType::boolean) return define(v, all);
     const std::string bytes = fresh();
     line(cat(bytes, " = ", all));
     define(v, cat("icmp ne ", stored_type(i.dtype, i.lanes), " ", bytes, ", ",
                   all_lanes(DType::uint8, i.lanes, "0")));
+  }
+
+  // Lanes whose flag is false read nothing and are zero.
+  std::string masked_load(const Instruction& i, const std::string& from) {
+    const std::string t = stored_type(i.dtype, i.lanes), flags = type(i.args[1]);
+    const DType element = i.dtype == DType::boolean ? DType::uint8 : i.dtype;
+    const std::string f = intrinsic(cat("llvm.masked.load.v", i.lanes,
+                                        is_float(element) ? "f" : "i", size_of(element) * 8, ".p0"),
+                                    t, cat("ptr, i32, ", flags, ", ", t));
+    return cat("call ", t, " ", f, "(ptr ", from, ", i32 ", size_of(i.dtype), ", ",
+               typed(i.args[1]), ", ", t, " zeroinitializer)");
   }
 
   void store(const Instruction& i) {

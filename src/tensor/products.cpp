@@ -163,8 +163,8 @@ std::vector<Tensor> conv_gradients(const Tensor& x, const Tensor& weight, const 
   const Dims w = weight.shape();
   Pairs around(2, {0, 0});
   for (int i = 0; i < spatial; ++i) around.emplace_back(w[idx(2 + i)] - 1, w[idx(2 + i)] - 1);
-  const Tensor by_x = conv_product(g.pad(around).contiguous(), turned_weight(weight, sizes.groups),
-                                   sizes, x.dtype());
+  const Tensor by_x =
+      conv_product(g.pad(around), turned_weight(weight, sizes.groups), sizes, x.dtype());
   const Tensor view = conv_windows(x, weight, sizes);
   const Dims v = view.shape();
   const Dims x_shape = with_tail({v[0], sizes.groups, 1, w[1]}, v, 0, 0),

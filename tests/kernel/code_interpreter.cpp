@@ -156,12 +156,23 @@ class Machine {
 
   Lanes load(std::size_t n) {
     const Instruction& i = at(n);
+    if (i.args.size() > 1 && value(i.args[1]).size() > 1) return masked_load(n);
     if (i.args.size() > 1 && !value(i.args[1])[0].as_bool())
       return Lanes(i.lanes, Scalar(i.dtype, 0));
     const char* from = element(n, integer(i.args[0]), i.lanes);
     Lanes out;
     for (int l = 0; l < i.lanes; ++l)
       out.push_back(load_scalar(from + l * size_of(i.dtype), i.dtype));
+    return out;
+  }
+
+  Lanes masked_load(std::size_t n) {
+    const Instruction& i = at(n);
+    Lanes out(i.lanes, Scalar(i.dtype, 0));
+    for (std::size_t l = 0; l < i.lanes; ++l)
+      if (value(i.args[1])[l].as_bool())
+        out[l] =
+            load_scalar(element(n, integer(i.args[0]) + static_cast<std::int64_t>(l), 1), i.dtype);
     return out;
   }
 

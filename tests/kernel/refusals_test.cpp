@@ -67,8 +67,9 @@ TEST_F(Product, Refuses) {
   EXPECT_EQ(refusal([&] { accumulate(accumulate(k, 0, {{r}}), 0, {{r}}); }),
             "accumulate: the nest stores no sum alone");
   EXPECT_EQ(refusal([&] { cut(k, m, 4); }), "cut: 4 is not inside 1..3");
-  EXPECT_EQ(refusal([&] { window(k, sum, m, n); }),
-            "window: the value does not depend on r0 + r1 alone");
+  const Int both[] = {Int(m) + Int(n)};
+  EXPECT_EQ(refusal([&] { window(k, sum, both); }),
+            "stage: the value does not depend on (r0 + r1) alone");
   EXPECT_EQ(refusal([&] { home(k, 0); }), "home: the nest makes no table");
 }
 

@@ -1,0 +1,18 @@
+// Sums of products in which each factor is used many times: matmul, convolution, their gradients.
+//
+//   for (outer loops of A, in blocks that keep A's part in the second cache)
+//     for (blocks of the sum)                          accumulate
+//       for (panels of B, as wide as the tile)         B is packed panel by panel
+//         for (the block of A, `copies` at a time)     A is packed where that pays
+//           for (the sum) copies x vectors accumulators
+//
+// B is the factor that varies along the vectors, A the other one.
+#pragma once
+#include "kernel/kernel.h"
+
+namespace mote {
+
+// The kernel with the nest in tiles; as it was where its hottest sum has no two such factors.
+Kernel with_tiles(Kernel, std::size_t nest, const Target&);
+
+}  // namespace mote
