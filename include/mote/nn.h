@@ -75,22 +75,23 @@ auto forwarded(const M& module, Where at, const A&... args) {
 }
 
 // Up to 12 fields: Tensors, Modules, vectors of Modules. Gives the type a call operator as well.
-#define MOTE_MODULE(Type, ...)                                                              \
-  void visit(::mote::nn::FieldVisitor& mote_visitor) const override {                       \
-    MOTE_FIELDS(mote_visitor, __VA_ARGS__)                                                  \
-  }                                                                                         \
-  template <class A>                                                                        \
-  auto operator()(const A& a, ::mote::Where at = ::mote::Where::here()) const {             \
-    return ::mote::nn::forwarded(static_cast<const Type&>(*this), at, a);                   \
-  }                                                                                         \
-  template <class A, class B>                                                               \
-  auto operator()(const A& a, const B& b, ::mote::Where at = ::mote::Where::here()) const { \
-    return ::mote::nn::forwarded(static_cast<const Type&>(*this), at, a, b);                \
-  }                                                                                         \
-  template <class... A>                                                                     \
-    requires(sizeof...(A) == 0 || sizeof...(A) > 2)                                         \
-  auto operator()(const A&... args) const {                                                 \
-    return static_cast<const Type&>(*this).forward(args...);                                \
+#define MOTE_MODULE(Type, ...)                                                                     \
+  void visit(::mote::nn::FieldVisitor& mote_visitor) const override {                              \
+    MOTE_FIELDS(mote_visitor, __VA_ARGS__)                                                         \
+  }                                                                                                \
+  template <class A>                                                                               \
+  auto operator()(const A& mote_a, ::mote::Where mote_at = ::mote::Where::here()) const {          \
+    return ::mote::nn::forwarded(static_cast<const Type&>(*this), mote_at, mote_a);                \
+  }                                                                                                \
+  template <class A, class B>                                                                      \
+  auto operator()(const A& mote_a, const B& mote_b, ::mote::Where mote_at = ::mote::Where::here()) \
+      const {                                                                                      \
+    return ::mote::nn::forwarded(static_cast<const Type&>(*this), mote_at, mote_a, mote_b);        \
+  }                                                                                                \
+  template <class... A>                                                                            \
+    requires(sizeof...(A) == 0 || sizeof...(A) > 2)                                                \
+  auto operator()(const A&... mote_args) const {                                                   \
+    return static_cast<const Type&>(*this).forward(mote_args...);                                  \
   }
 
 class Linear : public Module {  // weight (out, in), as in PyTorch

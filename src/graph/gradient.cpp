@@ -389,6 +389,10 @@ std::vector<Lazy> differentiable(std::span<const Lazy> outputs) {
         continue;
       }
       const Lazy s = sources[next++];
+      if (s->released)
+        throw GradientError(cat("backward: the history of a tensor of shape ", to_text(s->shape),
+                                " was let go by an earlier backward at ", current_place().text(),
+                                "; give that one retain_graph = true, or detach the tensor"));
       if (s->requires_grad && seen.insert(s.get()).second) stack.emplace_back(s, 0);
     }
   }
@@ -481,6 +485,7 @@ void release_history(std::span<const Lazy> outputs) {
   }
   for (const Lazy& n : interior) {
     n->requires_grad = false;
+    n->released = true;
     n->own_gradient.reset();
     if (n->is_realized()) n->realized_as(n->buffer);
   }

@@ -290,7 +290,7 @@ Lazy with_gradient(const Lazy& value, std::vector<Lazy> inputs,
 }
 
 Lazy detach(const Lazy& x) {
-  if (!x->requires_grad) return x;
+  if (!x->requires_grad && !x->released) return x;
   Lazy n = renamed(x);
   n->requires_grad = false;
   return n;

@@ -63,6 +63,7 @@ class LazyBuffer : public std::enable_shared_from_this<LazyBuffer> {
   ShapeTracker tracker;  // of a view: down to base; else contiguous
 
   bool requires_grad = false;  // set on parameters, inherited
+  bool released = false;       // a backward let its history go
   std::shared_ptr<OwnGradient> own_gradient;
   Where made;         // the user's place, for messages
   Where overwritten;  // where it was written in place since (line 0: never)

@@ -319,11 +319,15 @@ TEST_F(Errors, LayersNameThePlaceOfTheirCall) {
 
 TEST_F(Errors, Gradients) {
   Tensor p = Tensor::ones({2, 2}, {.requires_grad = true});
+  const std::string let_go = "backward: the history of a tensor of shape (2, 2) was let go by an earlier backward at HERE; give that one retain_graph = true, or detach the tensor";
   const std::string history = "backward: the tensor does not depend on one that requires a gradient at HERE; call set_requires_grad on a parameter, and keep the history (no NoGrad, no earlier backward)";
   expect_errors({
       {gradient_error, [&] { a.sum().backward(); }, history},
       {gradient_error, [&] { Tensor l = (p * p).sum(); l.backward(); l.backward(); }, history},
       {gradient_error, [&] { const NoGrad off; (p * p).sum().backward(); }, history},
+      {gradient_error, [&] { Tensor h = p.exp(), l = (h * h).sum(); h.sum().backward(); l.backward(); }, let_go},
+      {gradient_error, [&] { Tensor h = p.exp(), l = (h * h).sum(); h.sum().backward(); gradient({l}, {p}); }, let_go},
+      {gradient_error, [&] { Tensor h = p.exp(); h.sum().backward(); (h * p).sum().backward(); }, let_go},
       {gradient_error, [&] { (p * p).backward(); }, "backward: the tensor has shape (2, 2), not one element at HERE; reduce it first, or give the gradient of the output"},
       {shape_error, [&] { (p * p).backward(v); }, "backward: the gradient has shape (3,), the tensor (2, 2) at HERE; their shapes must be equal"},
       {gradient_error, [&] { Tensor(i).set_requires_grad(); }, "set_requires_grad: the dtype is int32 at HERE; only floats have gradients"},

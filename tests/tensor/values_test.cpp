@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 
 #include "mote/mote.h"
 #include "tensor/devices.h"
@@ -201,6 +202,27 @@ TEST_P(Values, NumbersPast63Bits) {
   EXPECT_EQ((x * 0xffffffffffffffffu).to_vector<std::uint64_t>()[0], 0xffffffffffffffffu);
   EXPECT_EQ(Tensor::full({1}, high).dtype(), DType::uint64);
   EXPECT_EQ((Tensor({0.5f}) + high).item<float>(), 0x1p63f);
+}
+
+TEST_P(Values, IntegersOfAWideRange) {
+  const std::int64_t low = -(std::int64_t{1} << 62), high = std::int64_t{1} << 62;
+  int below = 0, far = 0;
+  for (std::int64_t v : Tensor::randint(low, high, {64}).to_vector<std::int64_t>()) {
+    EXPECT_TRUE(v >= low && v < high) << v;
+    below += v < 0;
+    far += std::abs(v) > high / 2;
+  }
+  EXPECT_TRUE(below > 8 && below < 56) << below;
+  EXPECT_TRUE(far > 8 && far < 56) << far;
+  for (int v : Tensor::randint(-128, 128, {64}, {.dtype = DType::int8}).to_vector<int>())
+    EXPECT_TRUE(v >= -128 && v < 128) << v;
+}
+
+TEST_P(Values, AWeightBelowZeroIsNeverDrawn) {
+  const Tensor w({-1.f, 0.f, 2.f, NAN, -INFINITY});
+  EXPECT_EQ(w.multinomial(5, true).to_vector<int>(), (std::vector<int>{2, 2, 2, 2, 2}));
+  EXPECT_EQ(w.multinomial(1).item<int>(), 2);
+  for (int i : (w * 0 - 1).multinomial(4, true).to_vector<int>()) EXPECT_TRUE(i >= 0 && i < 5);
 }
 
 template <class T>
