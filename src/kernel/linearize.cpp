@@ -215,9 +215,79 @@ class Linearizer : Writer {
     for (const Expr& s : stores)
       for (const Expr& v : s->src.subspan(1)) values.push_back(v);
     prepare(values);
+    load_transposed(values);
     std::vector<Value> made;
     for (const Expr& s : stores) made.push_back(emit(s->src[2]));
     for (std::size_t i = 0; i < stores.size(); ++i) write(stores[i], made[i]);
+  }
+
+  // Vectors whose lanes lie apart, as many side by side as each has lanes, are loaded the other way
+  // and turned: x[i*100 + lane*7 + 0], .. + 1, .., .. + 7 are the columns of rows that lie together.
+  void load_transposed(const std::vector<Expr>& values) {
+    if (lanes_ == 1) return;
+    struct Columns {
+      Expr memory;
+      Int base;  // of the lane 0, less the number of the column
+      std::int64_t stride;
+      std::map<std::int64_t, Expr> loads;
+    };
+    std::vector<Columns> all;
+    for (const Expr& e : topological(values)) {
+      if (e->op != Op::load || e->src.size() > 2 || !depends_on_lane(e) || size_of(e->dtype) < 4 ||
+          !ready(e) || recall(e))
+        continue;
+      const auto parts = affine_in_lane(e->src[1], lanes_);
+      if (!parts || parts->second == 0 || parts->second == 1) continue;
+      const std::int64_t column = constant_term(parts->first);
+      const Int base = Int(parts->first) - column;
+      const auto at = std::ranges::find_if(all, [&](const Columns& c) {
+        return c.memory == e->src[0] && c.stride == parts->second && c.base == base;
+      });
+      if (at != all.end()) at->loads.emplace(column, e);
+      else all.push_back({e->src[0], base, parts->second, {{column, e}}});
+    }
+    for (const Columns& c : all)
+      for (auto at = c.loads.begin(); at != c.loads.end();) {
+        std::vector<Expr> run;
+        const std::int64_t first = at->first;
+        for (; at != c.loads.end() && at->first == first + std::ssize(run) &&
+               std::ssize(run) < lanes_;
+             ++at)
+          run.push_back(at->second);
+        if (std::ssize(run) == lanes_) turn(c.memory, c.base + first, c.stride, run);
+      }
+  }
+
+  static std::int64_t constant_term(const Expr& index) {
+    if (is_constant(index)) return index->arg;
+    if (index->op == Op::add)
+      for (const Expr& s : index->src)
+        if (is_constant(s)) return s->arg;
+    return 0;
+  }
+
+  void turn(const Expr& slot, const Int& base, std::int64_t stride, const std::vector<Expr>& run) {
+    const auto n = static_cast<std::size_t>(lanes_);
+    std::vector<Value> rows;
+    for (std::size_t l = 0; l < n; ++l)
+      rows.push_back(read(memory_of(slot),
+                          emit((base + static_cast<std::int64_t>(l) * stride).expr()), slot->dtype,
+                          lanes_));
+    // Blocks of 1, 2, 4, .. elements change places across the diagonal.
+    for (std::size_t block = 1; block < n; block *= 2)
+      for (std::size_t row = 0; row < n; ++row) {
+        if (row & block) continue;
+        Instruction low =
+            instruction(Ins::shuffle, slot->dtype, lanes_, {rows[row], rows[row + block]});
+        Instruction high = low;
+        for (std::size_t l = 0; l < n; ++l) {
+          low.picks.push_back(static_cast<std::uint8_t>(l & block ? n + l - block : l));
+          high.picks.push_back(static_cast<std::uint8_t>(l & block ? n + l : l + block));
+        }
+        rows[row] = put(std::move(low), depth());
+        rows[row + block] = put(std::move(high), depth());
+      }
+    for (std::size_t column = 0; column < n; ++column) remember(run[column], rows[column], depth());
   }
 
   void write(const Expr& s, Value v) {
@@ -614,6 +684,7 @@ class Linearizer : Writer {
     std::vector<Expr> bodies;
     for (const Element& e : all) bodies.push_back(e.body);
     prepare(bodies);
+    load_transposed(bodies);
     std::vector<Value> values;
     for (const Expr& b : bodies) values.push_back(emit(b));
     for (std::size_t i = 0; i < all.size(); ++i) {

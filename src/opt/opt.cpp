@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "base/trace.h"
+#include "mote/error.h"
 #include "opt/nest.h"
 #include "opt/tiles.h"
 
@@ -18,7 +19,7 @@ namespace {
 constexpr int most_accumulators = 12;
 
 struct NestView {
-  const Nest* nest;
+  const Nest* nest = nullptr;
   std::vector<Expr> reads;          // loads and table reads of the hottest body
   std::vector<Expr> reduce_ranges;  // of the largest reduce, innermost last
   double reduce_size = 1;
@@ -73,17 +74,105 @@ double write_cost(const NestView& v, const Expr& r, int lanes) {
   return cost / v.reduce_size;
 }
 
-int lanes_for(std::int64_t n, int widest) {
-  for (int lanes = widest; lanes >= 4; lanes /= 2)
-    if (n % lanes == 0 || n >= 8 * lanes) return lanes;
-  return n >= widest ? widest : n >= 4 ? 4 : 1;
-}
+int lanes_for(std::int64_t n, int widest) { return n >= widest ? widest : n >= 4 ? 4 : 1; }
 
 // The largest number of copies up to `most` that divides n, or the one with the least rest.
 int copies_for(std::int64_t n, int most) {
   for (int u = std::min<int>(most, static_cast<int>(std::min<std::int64_t>(n, 64))); u > 1; --u)
     if (n % u == 0) return u;
   return n >= 4 * most && most > 1 ? most : 1;
+}
+
+// The loop along which the stores lie side by side; null where they do not agree.
+Expr loop_of_stores(const Nest& nest) {
+  for (const Expr& l : nest.loops)
+    if (std::ranges::all_of(nest.stores, [&](const Expr& s) { return stride(s->src[1], l) == 1; }))
+      return l;
+  return {};
+}
+
+// A sum down the columns of a large matrix: several rows at a time are added to a part of the result
+// that stays in the first cache, since a walk down one column would use little of each line.
+//
+//   for (part of the columns) for (rows, 8 at a time) for (columns of the part)
+//     result[column] += the sum over 8 rows
+Kernel with_passes(Kernel k, std::size_t i, const Target& target) {
+  constexpr std::int64_t rows_at_once = 8, vectors = 4, least_rows = 64, parts = 4;
+  const Nest& nest = k.nests[i];
+  const Expr sum = hottest_reduce(nest), along = loop_of_stores(nest);
+  if (!sum || !along || !nest.sums.empty() || size_of(sum->dtype) < 4 || nest.stores.size() != 1)
+    return k;
+  const Expr down = sum->src.back();
+  const int lanes = target.vector_bytes / size_of(sum->dtype);
+  const std::int64_t width = lanes * vectors;
+  if (!is_constant(down->src[0]) || extent(down) < least_rows || extent(along) < width) return k;
+  for (const Expr& l : nest.loops)
+    if (!depends(sum, l)) return k;
+  double bytes = 0;
+  for (const Expr& e : outside_of_tables({sum->src[0]})) {
+    if (e->op == Op::stage) return k;
+    if (e->op != Op::load) continue;
+    const auto by_column = stride(e->src[1], along), by_row = stride(e->src[1], down);
+    if (!by_column || !by_row || (*by_column == 0 && *by_row == 0)) continue;
+    if (*by_column > 1 || (*by_column == 0 && *by_row > 1)) return k;
+    if (*by_column == 1 && *by_row >= width)
+      bytes = std::max(bytes, static_cast<double>(e->src[0]->arg2 * size_of(e->dtype)));
+  }
+  if (bytes <= static_cast<double>(target.l2_bytes)) return k;
+  const bool stored = nest.stores[0]->src[2] == sum && nest.stores[0]->src.size() == 3;
+  if (!stored) {
+    k = stage(std::move(k), sum, nest.loops);
+    return with_passes(std::move(k), i, target);
+  }
+  std::pair<Expr, Expr> rows, columns;
+  k = split(std::move(k), down, rows_at_once, &rows);
+  const std::int64_t part = (extent(along) + parts * width - 1) / (parts * width) * width;
+  k = split(std::move(k), along, part, &columns);
+  std::vector<Expr> outer(k.nests[i].stores[0]->src[2]->src.begin() + 1,
+                          k.nests[i].stores[0]->src[2]->src.end() - 1);
+  std::vector<Expr> loops;
+  for (const Expr& l : k.nests[i].loops)
+    if (l != columns.second) loops.push_back(l);
+  k = accumulate(std::move(k), i, outer);
+  loops.insert(loops.end(), outer.begin(), outer.end());
+  loops.push_back(columns.second);
+  k = order(std::move(k), i, loops);
+  k = vectorize(std::move(k), columns.second, lanes);
+  k = unroll(std::move(k), columns.second, vectors);
+  return unroll(std::move(k), rows.second, rows_at_once);
+}
+
+// What is read down columns and written along rows, in blocks of both: each line is read and written
+// while it is in the cache, and vectors are turned in registers.
+Kernel with_blocks(Kernel k, std::size_t i, const Target& target) {
+  constexpr std::int64_t block = 32, least = 1 << 12;
+  const Nest& nest = k.nests[i];
+  const Expr along = loop_of_stores(nest);
+  if (!along || hottest_reduce(nest)) return k;
+  const int lanes = target.vector_bytes / std::max(size_of(nest.stores[0]->dtype), 4);
+  Expr across;
+  for (const Expr& e : outside_of_tables(nest.stores)) {
+    if (e->op == Op::stage || e->op == Op::scan) return k;
+    if (e->op != Op::load || e->src.size() > 2 || !depends(e->src[1], along)) continue;
+    if (stride(e->src[1], along) == 1) continue;
+    for (const Expr& l : nest.loops)
+      if (l != along && stride(e->src[1], l) == 1 && extent(l) >= lanes) across = l;
+  }
+  if (!across || extent(along) < lanes || extent(along) * extent(across) < least) return k;
+  std::pair<Expr, Expr> a{Expr(), across}, b{Expr(), along};
+  std::vector<Expr> outer, inner;
+  for (auto* pair : {&a, &b}) {
+    if (extent(pair->second) > block) {
+      k = split(std::move(k), Expr(pair->second), block, pair);
+    }
+  }
+  for (const Expr& l : k.nests[i].loops)
+    if (l != a.second && l != b.second) outer.push_back(l);
+  outer.push_back(a.second);
+  outer.push_back(b.second);
+  k = order(std::move(k), i, outer);
+  k = vectorize(std::move(k), b.second, lanes);
+  return unroll(std::move(k), a.second, lanes);
 }
 
 class Chooser {
@@ -95,10 +184,14 @@ class Chooser {
       if (is_ordered(k_.nests[i])) continue;
       if (!is_chosen(k_.nests[i]))
         k_ = with_tiles(std::move(k_), i, target_);  // may put nests before it, which are next
+      if (!is_chosen(k_.nests[i])) k_ = with_passes(std::move(k_), i, target_);
+      if (!is_chosen(k_.nests[i])) k_ = with_blocks(std::move(k_), i, target_);
       const Nest nest = k_.nests[i];
       for (const Expr& e : topological(nest.stores))
         if (e->op == Op::stage) choose(look_at(nest_of(e)), true);
       if (!is_chosen(nest)) choose(look_at(nest), false);
+      for (const Expr& e : topological(nest.stores))
+        if (e->op == Op::reduce) choose_sum(e);
     }
     return std::move(k_);
   }
@@ -157,6 +250,35 @@ class Chooser {
     tile(v, best, best_lanes, best_is_reduce);
   }
 
+  // A loop along which something lies side by side that lies apart along the vectors.
+  static Expr read_across(const NestView& v, const Expr& vector) {
+    for (const Expr& e : v.reads) {
+      if (e->op != Op::load || e->src.size() > 2 || stride(e->src[1], vector).value_or(0) < 2)
+        continue;
+      for (const Expr& l : v.nest->loops)
+        if (l != vector && stride(e->src[1], l) == 1) return l;
+    }
+    return {};
+  }
+
+  // Lanes for a sum that lies in no vectors yet, where it reads side by side.
+  void choose_sum(const Expr& sum) {
+    const Expr& r = sum->src.back();
+    if (k_.choices.contains(static_cast<int>(r->arg))) return;
+    for (const auto& [id, c] : k_.choices)
+      if (c.lanes > 1 && sum->src[0]->free.has(id)) return;
+    NestView v;
+    for (const Expr& e : outside_of_tables({sum->src[0]}))
+      if (e->op == Op::load || e->op == Op::stage_at) v.reads.push_back(e);
+    const int widest =
+        lanes() > 1 ? lanes() : target_.vector_bytes / std::max(size_of(sum->dtype), 4);
+    if (extent(r) < widest ||
+        read_cost(v, r, widest) > static_cast<double>(v.reads.size()) * widest * 0.5)
+      return;
+    k_ = vectorize(std::move(k_), r, widest);
+    if (extent(r) >= 8 * widest) k_ = unroll(std::move(k_), r, 4);
+  }
+
   // Of the kernel's vectors, once chosen.
   int lanes() const {
     int most = 1;
@@ -175,6 +297,9 @@ class Chooser {
                              : copies_for(vectors, most);
       if (used > 1) k_ = unroll(std::move(k_), vector, used);
     }
+    if (const Expr across = vector && !reduces ? read_across(v, vector) : Expr())
+      k_ =
+          unroll(std::move(k_), across, lanes);  // as many vectors as lanes are turned in registers
     if (!reduces) return;
     for (int round = 0; round < 2; ++round) {
       Expr best;
@@ -210,28 +335,47 @@ class Chooser {
   std::deque<Nest> tables_;
 };
 
-// Two neighbouring loops as one, where no index needs the parts.
+// Neighbours a, b as one, where no index needs the parts; the kernel as it was where one does.
+std::optional<Kernel> fused(const Kernel& k, const Expr& a, const Expr& b) {
+  if (!is_constant(a->src[0]) || !is_constant(b->src[0])) return {};
+  Expr p;
+  Kernel out;
+  try {
+    out = fuse(k, a, b, &p);
+  } catch (const InternalError&) {  // not neighbours everywhere
+    return {};
+  }
+  std::vector<Expr> stores;
+  for (const Nest& n : out.nests) stores.insert(stores.end(), n.stores.begin(), n.stores.end());
+  for (const Expr& e : topological(stores))
+    if ((e->op == Op::idiv || e->op == Op::mod) && e->dtype == DType::index && depends(e, p))
+      return {};
+  return out;
+}
+
+std::vector<std::vector<Expr>> lists_of_ranges(const Kernel& k) {
+  std::vector<std::vector<Expr>> out;
+  for (const Nest& n : k.nests) {
+    const auto all = topological(n.stores);
+    const bool holds_tables = std::ranges::any_of(
+        all, [](const Expr& e) { return e->op == Op::stage || e->op == Op::scan; });
+    if (!holds_tables && !is_ordered(n)) out.push_back(n.loops);
+    for (const Expr& e : all)
+      if (e->op == Op::reduce) out.emplace_back(e->src.begin() + 1, e->src.end());
+  }
+  return out;
+}
+
+// Loops, and sums, over several ranges become long ones.
 Kernel with_fused_loops(Kernel k) {
-  const auto is_binder = [](const Expr& e) { return kind_of(e->op) == Kind::binder; };
-  if (k.nests.size() != 1 || is_ordered(k.nests[0]) ||
-      std::ranges::any_of(topological(k.nests[0].stores), is_binder))
-    return k;
-  for (std::size_t i = 0; i + 1 < k.nests[0].loops.size();) {
-    const Expr a = k.nests[0].loops[i], b = k.nests[0].loops[i + 1];
-    Expr p;
-    if (is_constant(a->src[0]) && is_constant(b->src[0])) {
-      Kernel fused = fuse(k, a, b, &p);
-      const auto needs_parts = [&](const Expr& e) {
-        return (e->op == Op::idiv || e->op == Op::mod) && e->dtype == DType::index &&
-               e->free.has(static_cast<int>(p->arg));
-      };
-      if (std::ranges::none_of(topological(fused.nests[0].stores), needs_parts)) {
-        k = std::move(fused);
-        i = 0;
-        continue;
-      }
-    }
-    ++i;
+  for (bool again = true; again;) {
+    again = false;
+    for (const std::vector<Expr>& list : lists_of_ranges(k))
+      for (std::size_t i = 0; i + 1 < list.size() && !again; ++i)
+        if (auto one = fused(k, list[i], list[i + 1])) {
+          k = std::move(*one);
+          again = true;
+        }
   }
   return k;
 }

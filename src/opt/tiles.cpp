@@ -14,7 +14,10 @@ namespace {
 constexpr double least_work = 1 << 14;  // multiplications that are worth a tile
 constexpr double latency = 5;           // cycles until a sum can be added to again, and some slack
 constexpr double far = 1.6;  // a load from a cache line of its own, of one from a shared line
-constexpr double scattering = 1.5;            // cycles to store one lane
+constexpr double scattering = 1.5;     // cycles to store one lane by itself
+constexpr double sharing_lines = 0.4;  // or to a line that is stored to again, later
+constexpr int line_bytes = 64;
+constexpr double copying = 0.5;               // cycles to copy one element
 constexpr double packing = 2.5;               // cycles to copy one element to another order
 constexpr std::int64_t tasks = 8;             // at least, for the threads
 constexpr std::int64_t longest_panel = 1024;  // steps of the sum over one panel of B
@@ -157,9 +160,17 @@ class Tiler {
   bool packs(const Factor& f, const Tile& t) const {
     if (work_ / elements(f) < 16) return false;
     if (!depends(f.value, t.vector)) return f.is_computed || f.is_gated || jumps(f);
-    return !f.is_contiguous(t.vector) || f.is_gated || f.is_computed ||
-           (elements(f) * size_of(sum_->dtype) > static_cast<double>(target_.l2_bytes) / 2 &&
-            t.width > 64);
+    return !f.is_contiguous(t.vector) || f.is_gated || f.is_computed || is_scattered(f, t);
+  }
+
+  // Its rows are far apart and many, so that those of one panel share few pages and cache sets.
+  bool is_scattered(const Factor& f, const Tile& t) const {
+    if (t.width <= 64 ||
+        elements(f) * size_of(sum_->dtype) <= static_cast<double>(target_.l2_bytes) / 2)
+      return false;
+    if (product_of_extents(over_) > 256) return true;
+    const auto row = stride(f.value->src[1], over_.back());
+    return !row || *row * size_of(sum_->dtype) % 2048 == 0;
   }
 
   // Its elements along the sum do not lie side by side, and there are many.
@@ -205,11 +216,16 @@ class Tiler {
           std::ranges::find(t.copies, r, &std::pair<Expr, int>::first) == t.copies.end())
         cycles *= static_cast<double>(extent(r));
     cycles *= static_cast<double>(product_of_extents(over_));
-    if (stride(nest().stores[0]->src[1], t.vector) != 1)  // lanes are stored one by one
-      cycles += scattering * static_cast<double>(product_of_extents(spatial_));
+    const bool scattered = stride(nest().stores[0]->src[1], t.vector) != 1,
+               in_lines = t.vectors * target_.vector_bytes % line_bytes == 0;
+    cycles += (scattered  ? scattering
+               : in_lines ? 0
+                          : sharing_lines) *
+              static_cast<double>(product_of_extents(spatial_));
     for (const Factor& f : factors_)
       if (packs(f, t))
-        cycles += packing * (depends(f.value, t.vector) ? elements_of_panels(f) : elements(f));
+        cycles += (depends(f.value, t.vector) ? elements_of_panels(f) : elements(f)) *
+                  (f.is_contiguous(t.vector) ? copying : packing);
     return cycles;
   }
 
@@ -367,9 +383,13 @@ class Tiler {
       if (!depends(f.value, vector) && (!a || elements(f) > elements(*a))) a = &f;
     if (!a) return;
     const Expr value = a->value;
-    std::vector<Expr> ranges;  // the tile's copies innermost
+    std::vector<Expr> ranges, batches;  // the tile's copies innermost; both factors have batches
+    const auto is_batch = [&](const Expr& r) {
+      return std::ranges::all_of(factors_, [&](const Factor& f) { return depends(f.value, r); });
+    };
     for (const Expr& r : those_of(spatial_, value))
-      if (std::ranges::find(t.copies, r, &std::pair<Expr, int>::first) == t.copies.end())
+      if (is_batch(r)) batches.push_back(r);
+      else if (std::ranges::find(t.copies, r, &std::pair<Expr, int>::first) == t.copies.end())
         ranges.push_back(r);
     for (auto c = t.copies.rbegin(); c != t.copies.rend(); ++c)
       if (depends(value, c->first)) ranges.push_back(c->first);
@@ -399,7 +419,8 @@ class Tiler {
         look_again();
       }
     }
-    outer = ranges;
+    outer = batches;
+    outer.insert(outer.end(), ranges.begin(), ranges.end());
     if (!blocks_.empty() && product_of_extents(outer) < tasks) deal_out(t, outer, inner);
   }
 
