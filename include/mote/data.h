@@ -13,8 +13,8 @@
 
 namespace mote {
 
-// ---- safetensors: headers are checked as hostile input; a file is written beside its place, synced
-// and renamed. FileError says what is wrong with which file.
+// ---- safetensors: headers are checked as hostile input; a file is written beside its place,
+// synced and renamed. FileError says what is wrong with which file.
 void save(const std::map<std::string, Tensor>&, const std::string& path, Where = Where::here());
 std::map<std::string, Tensor> load(const std::string& path, Where = Where::here());
 
@@ -150,7 +150,8 @@ Progress<Range> progress(Range range) {
   return Progress<Range>(std::move(range));
 }
 
-// A picture (H, W), or one with axes of 1 before these, in 0..1 as blocks of text, for the terminal.
+// A picture (H, W), or one with axes of 1 before these, in 0..1 as blocks of text, for the
+// terminal.
 std::string picture(const Tensor&, Where = Where::here());
 
 }  // namespace mote

@@ -1,12 +1,13 @@
 // room: tensor
-// Tensor: an n-dimensional array that is computed when it is needed. Names, argument order, defaults
-// and broadcasting are those of PyTorch and NumPy; docs/semantics.md says what each operation means.
+// Tensor: an n-dimensional array that is computed when it is needed. Names, argument order,
+// defaults and broadcasting are those of PyTorch and NumPy; docs/semantics.md says what each
+// operation means.
 //
 //   Tensor a{{1.f, 2.f}, {3.f, 4.f}}, b = Tensor::arange(2.0);
 //   show((a * b).sum());                    // nothing runs before this line
 //
-// A Tensor is a shared handle: a copy of it sees in-place changes. A movement op or an index gives a
-// value: later writes to its base do not change it. Writing a part goes through the base:
+// A Tensor is a shared handle: a copy of it sees in-place changes. A movement op or an index gives
+// a value: later writes to its base do not change it. Writing a part goes through the base:
 // a(0) = 5, a(Slice(), 1) += b. Tensors may be used from many threads.
 // Every wrong call throws an Error with the user's place; `where` is filled in by itself.
 #pragma once
@@ -34,6 +35,7 @@ class Part;
 struct Index;
 
 using Dims = std::vector<std::int64_t>;
+using Pairs = std::vector<std::pair<std::int64_t, std::int64_t>>;  // one for each axis
 template <class N>
 concept Arithmetic =
     std::is_arithmetic_v<N> && sizeof(N) <= 8 && !std::is_same_v<std::remove_cv_t<N>, long double>;
@@ -126,13 +128,13 @@ struct Options {  // of creation functions
 };
 
 struct ConvOptions {
-  std::vector<std::int64_t> stride = {1}, padding = {0}, dilation = {1};
+  Dims stride = {1}, padding = {0}, dilation = {1};
   std::int64_t groups = 1;
   // `padding`: one number, one an axis, or before and after each axis, first axis first.
 };
 struct PoolOptions {
-  std::vector<std::int64_t> stride = {};  // empty: the kernel
-  std::vector<std::int64_t> padding = {0}, dilation = {1};
+  Dims stride = {};  // empty: the kernel
+  Dims padding = {0}, dilation = {1};
   bool ceil_mode = false, count_include_pad = true;
 };
 
@@ -157,7 +159,8 @@ class Tensor {
   // Copies `bytes` of row-major elements.
   static Tensor from_bytes(std::span<const std::byte> bytes, Dims shape, DType,
                            Options options = {}, Where where = Where::here());
-  // Uses the memory without copying; it must outlive the tensor and everything made of it unrealized.
+  // Uses the memory without copying; it must outlive the tensor and all that is made of it
+  // unrealized.
   static Tensor from_blob(void* data, Dims shape, DType, Where where = Where::here());
 
   // ---- creation
@@ -254,23 +257,21 @@ class Tensor {
   Tensor transpose(int a = 0, int b = 1, Where = Where::here()) const;
   Tensor t(Where = Where::here()) const;
   Tensor expand(Dims, Where = Where::here()) const;  // -1 keeps a size
-  Tensor shrink(std::vector<std::pair<std::int64_t, std::int64_t>>, Where = Where::here()) const;
+  Tensor shrink(Pairs, Where = Where::here()) const;
   // Before and after each axis, first axis first; negative crops. `value` fills.
-  Tensor pad(std::vector<std::pair<std::int64_t, std::int64_t>>, const Operand& value = 0,
-             Where = Where::here()) const;
+  Tensor pad(Pairs, const Operand& value = 0, Where = Where::here()) const;
   Tensor flip(std::vector<int> axes, Where = Where::here()) const;
   Tensor squeeze(std::optional<int> axis = {}, Where = Where::here()) const;
   Tensor unsqueeze(int axis, Where = Where::here()) const;
   Tensor flatten(int start = 0, int end = -1, Where = Where::here()) const;
   Tensor unflatten(int axis, Dims sizes, Where = Where::here()) const;
   std::vector<Tensor> split(std::int64_t size, int axis = 0, Where = Where::here()) const;
-  std::vector<Tensor> split(std::vector<std::int64_t> sizes, int axis = 0,
-                            Where = Where::here()) const;
+  std::vector<Tensor> split(Dims sizes, int axis = 0, Where = Where::here()) const;
   std::vector<Tensor> chunk(std::int64_t chunks, int axis = 0, Where = Where::here()) const;
   Tensor repeat(Dims repeats, Where = Where::here()) const;
   Tensor repeat_interleave(std::int64_t repeats, std::optional<int> axis = {},
                            Where = Where::here()) const;
-  Tensor roll(std::vector<std::int64_t> shifts, std::vector<int> axes, Where = Where::here()) const;
+  Tensor roll(Dims shifts, std::vector<int> axes, Where = Where::here()) const;
   Tensor unfold(int axis, std::int64_t size, std::int64_t step, Where = Where::here()) const;
   Tensor diag(Where = Where::here()) const;      // vector <-> diagonal matrix
   Tensor diagonal(Where = Where::here()) const;  // of the last two axes
@@ -401,12 +402,9 @@ class Tensor {
                 std::int64_t padding = 0, std::int64_t dilation = 1, std::int64_t groups = 1,
                 Where = Where::here()) const;
   Tensor conv_transpose(const Tensor& weight, const Tensor& bias = {}, const ConvOptions& = {},
-                        std::vector<std::int64_t> output_padding = {0},
-                        Where = Where::here()) const;
-  Tensor max_pool(std::vector<std::int64_t> kernel, const PoolOptions& = {},
-                  Where = Where::here()) const;
-  Tensor avg_pool(std::vector<std::int64_t> kernel, const PoolOptions& = {},
-                  Where = Where::here()) const;
+                        Dims output_padding = {0}, Where = Where::here()) const;
+  Tensor max_pool(Dims kernel, const PoolOptions& = {}, Where = Where::here()) const;
+  Tensor avg_pool(Dims kernel, const PoolOptions& = {}, Where = Where::here()) const;
   Tensor max_pool2d(std::int64_t kernel, Where where = Where::here()) const {
     return max_pool({kernel, kernel}, {}, where);
   }

@@ -1,5 +1,7 @@
 #include "tensor/errors.h"
 
+#include <algorithm>
+
 namespace mote {
 namespace {
 
@@ -13,24 +15,16 @@ Within::Within(std::string_view op, Where place) : op_before_(op_now), place_(pl
 Within::~Within() { op_now = op_before_; }
 
 std::string message(std::string_view text, const std::vector<std::string>& values) {
-  const std::string place = current_place().text(), at = place.empty() ? "" : " at " + place;
-  std::string out = op_now.empty() ? "" : cat(op_now, ": ");
-  std::size_t next = 0;
-  bool placed = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const std::string_view rest = text.substr(i);
-    if (rest.starts_with("{}")) {
-      out += values.at(next++);
-      ++i;
-      continue;
-    }
-    if (rest.starts_with("; ") && !placed) {
-      out += at;
-      placed = true;
-    }
-    out += text[i];
+  const std::string place = current_place().text();
+  std::string out = op_now.empty() ? std::string(text) : cat(op_now, ": ", text);
+  if (!place.empty()) out.insert(std::min(out.find("; "), out.size()), " at " + place);
+  std::size_t from = 0;
+  for (const std::string& value : values) {
+    from = out.find("{}", from);
+    out.replace(from, 2, value);
+    from += value.size();
   }
-  return placed ? out : out + at;
+  return out;
 }
 
 std::string word(const Tensor& t) { return t.is_defined() ? word(t.shape()) : "(undefined)"; }

@@ -1,5 +1,6 @@
-// The message of a wrong call: "gather: the index has shape (3,), the tensor (2, 3) at train.cpp:41;
-// they need the same number of axes". The operation and the place are those of the outermost call.
+// The message of a wrong call: "gather: the index has shape (3,), the tensor (2, 3) at
+// train.cpp:41; they need the same number of axes". The operation and the place are those of the
+// outermost call.
 #pragma once
 #include <string>
 #include <string_view>

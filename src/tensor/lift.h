@@ -16,7 +16,6 @@ namespace mote {
 
 struct PartOf;
 using State = std::shared_ptr<TensorState>;
-using Pairs = std::vector<std::pair<std::int64_t, std::int64_t>>;  // one for each axis
 
 // What a Tensor's handles share.
 struct TensorState {

@@ -2,6 +2,7 @@
 // them fast is the compiler's business.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "tensor/lift.h"
 
@@ -119,31 +120,37 @@ Tensor conv_windows(const Tensor& x, const Tensor& weight, const ConvSizes& size
   return windowed(x, {w.begin() + 2, w.end()}, sizes.stride, sizes.dilation);
 }
 
-// lead.., and the sizes after the first two, `ones` of 1 before or after them.
-Dims with_tail(Dims lead, const Dims& sizes, std::size_t ones_before, std::size_t ones_after) {
-  lead.insert(lead.end(), ones_before, 1);
-  lead.insert(lead.end(), sizes.begin() + 2, sizes.end());
-  lead.insert(lead.end(), ones_after, 1);
-  return lead;
+// `count` axes of 1 before an axis.
+Tensor with_ones(const Tensor& x, int axis, int count) {
+  Dims to = x.shape();
+  to.insert(to.begin() + axis, idx(count), 1);
+  return x.reshape(to);
 }
 
-// (n, g, 1, o.., c/g, k..) * (1, g, o/g, 1.., c/g, k..), summed over c/g and k.
+// first, first + 1, ..
+std::vector<int> axes_from(int first, int count) {
+  std::vector<int> axes(idx(count));
+  std::iota(axes.begin(), axes.end(), first);
+  return axes;
+}
+
+// The windows with an axis for the outputs of a group: (n, g, 1, c/g, o.., k..).
+Tensor grouped_windows(const Tensor& x, const Tensor& weight, const ConvSizes& sizes) {
+  const Tensor view = conv_windows(x, weight, sizes);
+  return view.unflatten(1, {sizes.groups, weight.size(1)}).unsqueeze(2);
+}
+
+// (n, g, 1, c/g, o.., k..) * (g, o/g, c/g, 1.., k..), summed over c/g and k.
 Tensor conv_product(const Tensor& x, const Tensor& weight, const ConvSizes& sizes, DType result) {
   const int spatial = weight.ndim() - 2;
-  const Tensor view = conv_windows(x, weight, sizes);
-  const Dims v = view.shape(), w = weight.shape();
-  const Dims x_shape = with_tail({v[0], sizes.groups, 1, w[1]}, v, 0, 0),
-             w_shape = with_tail({1, sizes.groups, w[0] / sizes.groups, w[1]}, w, idx(spatial), 0);
-  std::vector<int> order{0, 1, 2}, summed;
-  for (int i = 0; i < spatial; ++i) order.push_back(4 + i);
-  order.push_back(3);
-  for (int i = 0; i < spatial; ++i) order.push_back(4 + spatial + i);
-  for (int i = 0; i <= spatial; ++i) summed.push_back(3 + spatial + i);
-  const Tensor out = contracted(view.reshape(x_shape).permute(order),
-                                weight.reshape(w_shape).permute(order), summed, result);
-  Dims to{v[0], w[0]};
-  to.insert(to.end(), v.begin() + 2, v.begin() + 2 + spatial);
-  return out.reshape(to);
+  const Tensor w = weight.unflatten(0, {sizes.groups, weight.size(0) / sizes.groups});
+  std::vector<int> summed = axes_from(4 + spatial, spatial);
+  summed.insert(summed.begin(), 3);
+  const Tensor out = contracted(grouped_windows(x, weight, sizes), with_ones(w, 3, spatial), summed,
+                                result);  // (n, g, o/g, 1, o.., 1..)
+  Dims to = out.shape();
+  to.resize(idx(4 + spatial));
+  return out.reshape(to).flatten(1, 3);
 }
 
 // (o, c/g, k..) of a convolution with its input and output channels exchanged and its window
@@ -165,16 +172,13 @@ std::vector<Tensor> conv_gradients(const Tensor& x, const Tensor& weight, const 
   for (int i = 0; i < spatial; ++i) around.emplace_back(w[idx(2 + i)] - 1, w[idx(2 + i)] - 1);
   const Tensor by_x =
       conv_product(g.pad(around), turned_weight(weight, sizes.groups), sizes, x.dtype());
-  const Tensor view = conv_windows(x, weight, sizes);
-  const Dims v = view.shape();
-  const Dims x_shape = with_tail({v[0], sizes.groups, 1, w[1]}, v, 0, 0),
-             g_shape = with_tail({v[0], sizes.groups, w[0] / sizes.groups, 1}, g.shape(), 0,
-                                 idx(spatial));
-  std::vector<int> summed{0};
-  for (int i = 0; i < spatial; ++i) summed.push_back(4 + i);
-  const Tensor by_w =
-      contracted(view.reshape(x_shape), g.reshape(g_shape), summed, weight.dtype()).reshape(w);
-  return {by_x, by_w};
+  // (n, g, 1, c/g, o.., k..) * (n, g, o/g, 1, o.., 1..), summed over n and o.
+  const Tensor grouped = g.unflatten(1, {sizes.groups, g.size(1) / sizes.groups}).unsqueeze(3);
+  std::vector<int> summed = axes_from(4, spatial);
+  summed.insert(summed.begin(), 0);
+  const Tensor by_w = contracted(grouped_windows(x, weight, sizes),
+                                 with_ones(grouped, 4 + spatial, spatial), summed, weight.dtype());
+  return {by_x, by_w.reshape(weight.shape())};
 }
 
 void expect_bias(const Tensor& bias, std::int64_t outs) {

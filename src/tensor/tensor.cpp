@@ -320,37 +320,24 @@ Tensor& Tensor::assign(const Operand& value, Where where) {
 namespace {
 
 // x = x op v, of a part on what its base holds now. The dtype stays, and may not lose the kind.
-void update(Tensor& x, std::string_view name, const Operand& v,
-            Tensor (*op)(const Operand&, const Operand&)) {
+Tensor& update(Tensor& x, std::string_view name, const Operand& v,
+               Tensor (*op)(const Operand&, const Operand&)) {
   const Within within(name, v.where());
   const State state = Operand(x).state();
   const Tensor result = op(state ? wrap(current(state)) : x, v);
   const auto kind = [](DType t) { return is_float(t) ? 2 : t == DType::boolean ? 0 : 1; };
-  if (kind(result.dtype()) > kind(x.dtype())) {
+  if (kind(result.dtype()) > kind(x.dtype()))
     refuse<DTypeError>("the result is {}, the tensor {}; cast the tensor, or the result by assign",
                        result.dtype(), x.dtype());
-  }
-  x.assign(result, v.where());
+  return x.assign(result);
 }
 
 }  // namespace
 
-Tensor& Tensor::operator+=(const Operand& v) {
-  update(*this, "add", v, mote::operator+);
-  return *this;
-}
-Tensor& Tensor::operator-=(const Operand& v) {
-  update(*this, "sub", v, mote::operator-);
-  return *this;
-}
-Tensor& Tensor::operator*=(const Operand& v) {
-  update(*this, "mul", v, mote::operator*);
-  return *this;
-}
-Tensor& Tensor::operator/=(const Operand& v) {
-  update(*this, "div", v, mote::operator/);
-  return *this;
-}
+Tensor& Tensor::operator+=(const Operand& v) { return update(*this, "add", v, mote::operator+); }
+Tensor& Tensor::operator-=(const Operand& v) { return update(*this, "sub", v, mote::operator-); }
+Tensor& Tensor::operator*=(const Operand& v) { return update(*this, "mul", v, mote::operator*); }
+Tensor& Tensor::operator/=(const Operand& v) { return update(*this, "div", v, mote::operator/); }
 
 // ---- dtype and device
 
