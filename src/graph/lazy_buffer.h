@@ -65,6 +65,7 @@ class LazyBuffer : public std::enable_shared_from_this<LazyBuffer> {
   bool requires_grad = false;  // set on parameters, inherited
   bool released = false;       // a backward let its history go
   std::shared_ptr<OwnGradient> own_gradient;
+  std::weak_ptr<struct TensorState> handle;  // of a leaf: whose gradient it is
   Where made;         // the user's place, for messages
   Where overwritten;  // where it was written in place since (line 0: never)
   std::string name;   // of a parameter or input, for messages and dumps

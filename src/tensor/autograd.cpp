@@ -1,6 +1,4 @@
 // backward, .grad, gradient(), and the scopes that say whether history is recorded.
-#include <unordered_map>
-
 #include "graph/gradient.h"
 #include "tensor/lift.h"
 
@@ -8,34 +6,6 @@ namespace mote {
 namespace {
 
 thread_local bool training = false;
-
-// Which handle a leaf belongs to. A leaf that is written in place becomes another node: the handle
-// is looked up by asking each registered handle for its node.
-struct Leaves {
-  std::mutex mutex;
-  std::unordered_map<const TensorState*, std::weak_ptr<TensorState>> states;
-};
-Leaves& leaves() {
-  static Leaves* const all = new Leaves;
-  return *all;
-}
-
-std::unordered_map<const LazyBuffer*, std::shared_ptr<TensorState>> states_by_node() {
-  std::unordered_map<const LazyBuffer*, std::shared_ptr<TensorState>> out;
-  Leaves& all = leaves();
-  const std::lock_guard lock(all.mutex);
-  for (auto at = all.states.begin(); at != all.states.end();) {
-    const auto state = at->second.lock();
-    if (!state) {
-      at = all.states.erase(at);
-      continue;
-    }
-    const std::lock_guard state_lock(state->mutex);
-    out[state->lazy.get()] = state;
-    ++at;
-  }
-  return out;
-}
 
 // The gradient of t has its shape and lies on its device.
 void expect_gradient(const Tensor& g, const Tensor& t) {
@@ -69,9 +39,8 @@ Tensor& Tensor::set_requires_grad(bool on, Where at) {
   }
   leaf->requires_grad = true;
   leaf->name = old->name;
+  leaf->handle = state_;
   set_lazy(leaf);
-  const std::lock_guard lock(leaves().mutex);
-  leaves().states[state_.get()] = state_;
   return *this;
 }
 
@@ -92,14 +61,12 @@ void Tensor::backward(const Tensor& seed, bool retain_graph, Where at) {
   const std::vector<Lazy> found = gradient_leaves(std::span(&out, 1));
   const Lazy start = seed.is_defined() ? cast_lazy(seed.lazy(), out->dtype) : nullptr;
   const std::vector<Lazy> grads = gradient(std::span(&out, 1), std::span(&start, 1), found);
-  const auto states = states_by_node();
   for (std::size_t i = 0; i < found.size(); ++i) {
-    const auto state = states.find(found[i].get());
-    if (!grads[i] || state == states.end()) continue;
+    const State state = found[i]->handle.lock();
+    if (!grads[i] || !state) continue;
     const Tensor g = wrap(mote::detach(grads[i]));
-    const std::lock_guard lock(state->second->mutex);
-    Tensor& sum = state->second->grad;
-    sum = sum.is_defined() ? sum + g : g;
+    const std::lock_guard lock(state->mutex);
+    state->grad = state->grad.is_defined() ? state->grad + g : g;
   }
   if (!retain_graph) release_history(std::span(&out, 1));
 }

@@ -292,6 +292,7 @@ void write_over(const State& handle, Lazy written) {
   if (is_leaf(old)) {
     written->requires_grad = true;
     written->own_gradient = std::make_shared<OwnGradient>();
+    written->handle = handle;
   }
   const Where place = current_place();
   if (old->requires_grad) old->overwritten = place.line ? place : Where{"?", 1};
