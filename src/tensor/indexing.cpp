@@ -9,13 +9,14 @@ namespace mote {
 // What an index takes of a base, and how it lies there. Reading goes down this list, writing up:
 //   the base, (2, 3, 4, 5) in x(1, all, i, j)
 //   `region` of it: a step for each axis                                     (1, 3, 4, 5)
-//   the indexed axes first, joined, then the others joined: a table          (20, 3)
-//   rows of it at `place`, in the shapes of the index tensors and the others (places.., 1, 3)
-//   `order` puts the places where the user expects them                      (1, 3, places..)
-//   `shape`: without the axes that integers took, with new ones              (3, places..)
+//   `table`, the indexed axes first, joined, then the others: `rows`         (20, 3)
+//   rows of it at `place`, as the index tensors and the others: `picked`     (places.., 3)
+//   `order` puts the places where the user expects them                      (3, places..)
+//   `shape`: with new axes
 struct Plan {
   Region region;
   std::vector<int> table;
+  Dims rows;
   Dims picked;
   std::vector<int> order;
   Dims shape;
@@ -30,17 +31,12 @@ struct PartOf {
 
 namespace {
 
-// One axis of the base after the ellipsis and masks are worked out.
-struct Chosen {
-  Step step;     // what is taken of the axis
-  Tensor index;  // an index tensor instead
-};
-
-// The axes of the base, and of the result: an axis of the base, or -1 for newaxis.
+// An index, once the ellipsis and masks are worked out.
 struct Choice {
-  std::vector<Chosen> axes;
-  std::vector<int> result;
-  bool places_first = false;  // NumPy's rule: where index tensors and integers stand apart
+  Region region;               // what is taken of each axis of the base
+  std::vector<Tensor> tensor;  // the index tensor of each axis, if it has one
+  std::vector<int> result;     // axes of the base, -1 for newaxis
+  bool places_first = false;   // NumPy's rule: where index tensors and integers stand apart
 };
 
 // Python's slice.indices.
@@ -118,16 +114,17 @@ Choice chosen(const Tensor& base, const std::vector<Index>& given) {
   if (used > base.ndim())
     refuse<IndexError>("{} indices for shape {}; give at most {}", used, base, base.ndim());
   Choice out;
-  const auto take = [&](const Step& step, const Tensor& index, bool stays) {
-    if (stays) out.result.push_back(static_cast<int>(out.axes.size()));
-    out.axes.push_back({step, index});
+  const auto take = [&](const Step& step, const Tensor& tensor, bool stays) {
+    if (stays) out.result.push_back(static_cast<int>(out.region.size()));
+    out.region.push_back(step);
+    out.tensor.push_back(tensor);
   };
-  const auto take_whole = [&](const Tensor& index) {
-    take({0, 1, base.size(static_cast<int>(out.axes.size()))}, index, true);
+  const auto take_whole = [&](const Tensor& tensor) {
+    take({0, 1, base.size(static_cast<int>(out.region.size()))}, tensor, true);
   };
   bool begun = false, ended = false;  // the run of index tensors and integers
   for (const Index& i : given) {
-    const int axis = static_cast<int>(out.axes.size());
+    const int axis = static_cast<int>(out.region.size());
     const auto* number = std::get_if<std::int64_t>(&i.value);
     const auto* tensor = std::get_if<Tensor>(&i.value);
     out.places_first |= ended && (number || tensor);
@@ -142,15 +139,15 @@ Choice chosen(const Tensor& base, const std::vector<Index>& given) {
     else
       for (int left = base.ndim() - used; left > 0; --left) take_whole({});
   }
-  while (static_cast<int>(out.axes.size()) < base.ndim()) take_whole({});
+  while (static_cast<int>(out.region.size()) < base.ndim()) take_whole({});
   return out;
 }
 
 // The flat place in the joined axis that the index tensors name together.
-Tensor joined_place(const Tensor& base, const std::vector<Chosen>& axes) {
+Tensor joined_place(const Tensor& base, const std::vector<Tensor>& tensors) {
   Tensor place, valid;
   for (int i = 0; i < base.ndim(); ++i) {
-    const Tensor& raw = axes[idx(i)].index;
+    const Tensor& raw = tensors[idx(i)];
     if (!raw.is_defined()) continue;
     expect_same_device(base, raw);
     const std::int64_t n = base.size(i);
@@ -163,49 +160,39 @@ Tensor joined_place(const Tensor& base, const std::vector<Chosen>& axes) {
 
 Plan planned(const Tensor& base, const std::vector<Index>& given) {
   const Choice choice = chosen(base, given);
-  const auto is_indexed = [&](int axis) { return choice.axes[idx(axis)].index.is_defined(); };
   Plan plan;
-  plan.place = joined_place(base, choice.axes);
-  std::vector<int> others;
-  for (int i = 0; i < base.ndim(); ++i) {
-    plan.region.push_back(choice.axes[idx(i)].step);
-    (is_indexed(i) ? plan.table : others).push_back(i);
-  }
-  plan.table.insert(plan.table.end(), others.begin(), others.end());
+  plan.region = choice.region;
+  plan.place = joined_place(base, choice.tensor);
   const Dims places = plan.place.is_defined() ? plan.place.shape() : Dims{};
+  plan.rows = {1, 1};
+  for (bool indexed : {true, false}) {
+    for (int i = 0; i < base.ndim(); ++i) {
+      if (choice.tensor[idx(i)].is_defined() != indexed) continue;
+      plan.table.push_back(i);
+      plan.rows[indexed ? 0 : 1] *= plan.region[idx(i)].count.value();
+    }
+  }
   plan.picked = places;
-  for (int i : others) plan.picked.push_back(plan.region[idx(i)].count.value());
-
   bool placed = false;
   const auto put_places = [&] {
-    for (std::size_t k = 0; k < places.size() && !placed; ++k)
+    for (std::size_t k = 0; k < places.size() && !placed; ++k) {
       plan.order.push_back(static_cast<int>(k));
+      plan.shape.push_back(places[k]);
+    }
     placed = true;
   };
   if (choice.places_first) put_places();
-  int other = static_cast<int>(places.size());
-  for (int i = 0; i < base.ndim(); ++i) {
-    if (is_indexed(i)) put_places();
-    else plan.order.push_back(other++);
-  }
-  placed = false;
-  const auto show_places = [&] {
-    if (!placed) plan.shape.insert(plan.shape.end(), places.begin(), places.end());
-    placed = true;
-  };
-  if (choice.places_first) show_places();
   for (int axis : choice.result) {
-    if (axis < 0) plan.shape.push_back(1);
-    else if (is_indexed(axis)) show_places();
-    else plan.shape.push_back(plan.region[idx(axis)].count.value());
+    if (axis >= 0 && choice.tensor[idx(axis)].is_defined()) {
+      put_places();
+      continue;
+    }
+    plan.shape.push_back(axis < 0 ? 1 : plan.region[idx(axis)].count.value());
+    if (axis < 0) continue;
+    plan.order.push_back(static_cast<int>(plan.picked.size()));
+    plan.picked.push_back(plan.shape.back());
   }
   return plan;
-}
-
-Dims sizes_of(const Plan& plan) {
-  Dims sizes;
-  for (const Step& s : plan.region) sizes.push_back(s.count.value());
-  return sizes;
 }
 
 Dims permuted(const Dims& sizes, const std::vector<int>& order) {
@@ -220,39 +207,12 @@ std::vector<int> inverse(const std::vector<int>& order) {
   return back;
 }
 
-// x[begin::step] of every axis: shrink, then every step-th by windows of one, then flip.
-Tensor taken(const Tensor& x, const Plan& plan) {
-  Spans spans;
-  Windows every;
-  Axes turned;
-  bool strided = false;
-  for (std::size_t i = 0; i < plan.region.size(); ++i) {
-    const Step& s = plan.region[i];
-    const std::int64_t step = s.step.value(), count = s.count.value(), size = std::abs(step);
-    const std::int64_t low = step < 0 ? s.begin.value() + step * (count - 1) : s.begin.value();
-    if (count == 0) spans.push_back({0, 0});
-    else spans.push_back({low, low + size * (count - 1) + 1});
-    every.push_back({1, count ? size : 1});
-    strided |= size > 1 && count > 0;
-    if (step < 0) turned.push_back(static_cast<int>(i));
-  }
-  Lazy out = shrink(x.lazy(), spans);
-  if (strided) out = reshape(windows(out, every), shape_of(sizes_of(plan)));
-  return wrap(flip(out, turned));
-}
-
-// The taken part as (places to choose from, the rest).
 Tensor table_of(const Tensor& part, const Plan& plan) {
-  std::int64_t rest = 1;
-  for (std::size_t k = idx(plan.place.ndim()); k < plan.picked.size(); ++k) rest *= plan.picked[k];
-  std::int64_t joined = 1;
-  const std::size_t others = plan.picked.size() - idx(plan.place.ndim());
-  for (std::size_t k = 0; k + others < plan.table.size(); ++k) joined *= part.size(plan.table[k]);
-  return part.permute(plan.table).reshape({joined, rest});
+  return part.permute(plan.table).reshape(plan.rows);
 }
 
 Tensor read_part(const Tensor& base, const Plan& plan) {
-  const Tensor part = taken(base, plan);
+  const Tensor part = wrap(taken(base.lazy(), plan.region));
   if (!plan.place.is_defined()) return part.reshape(plan.shape);
   const Tensor rows = table_of(part, plan).index_select(0, plan.place.flatten());
   return rows.reshape(plan.picked).permute(plan.order).reshape(plan.shape);
@@ -260,16 +220,15 @@ Tensor read_part(const Tensor& base, const Plan& plan) {
 
 // The value that the region gets: of a part by index tensors, the old one with rows written over.
 Tensor region_value(const Tensor& base, const Plan& plan, const Tensor& value) {
-  const Dims sizes = sizes_of(plan);
-  if (!plan.place.is_defined()) return value.reshape(sizes);
-  const Tensor table = table_of(taken(base, plan), plan);
-  const Dims written{plan.place.numel(), table.size(1)};
-  const Tensor rows = value.reshape(permuted(plan.picked, plan.order))
-                          .permute(inverse(plan.order))
-                          .reshape(written);
+  const Tensor part = wrap(taken(base.lazy(), plan.region));
+  if (!plan.place.is_defined()) return value.reshape(part.shape());
+  const Dims written{plan.place.numel(), plan.rows[1]};
+  const Tensor ordered = value.reshape(permuted(plan.picked, plan.order));
+  const Tensor rows = ordered.permute(inverse(plan.order)).reshape(written);
   const Tensor to = plan.place.reshape({written[0], 1}).expand(written);
-  const Tensor done = wrap(scatter(table.lazy(), to.lazy(), rows.lazy(), 0, Op::store));
-  return done.reshape(permuted(sizes, plan.table)).permute(inverse(plan.table));
+  const Tensor done =
+      wrap(scatter(table_of(part, plan).lazy(), to.lazy(), rows.lazy(), 0, Op::store));
+  return done.reshape(permuted(part.shape(), plan.table)).permute(inverse(plan.table));
 }
 
 }  // namespace
@@ -307,7 +266,7 @@ Part::Part(const Tensor& base, const std::vector<Index>& indices, Where where) {
 }
 
 Part& Part::operator=(const Operand& value) {
-  assign(value, state_->part->where);
+  assign(value, state_ && state_->part ? state_->part->where : value.where());
   return *this;
 }
 
