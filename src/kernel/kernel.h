@@ -84,6 +84,11 @@ Kernel window(Kernel, const Expr& value, std::span<const Int> axes);
 Kernel stage_alone(Kernel, const Expr& stage);
 // A table is computed where it is read.
 Kernel inline_table(Kernel, const Expr& stage);
+// A table binds a range that it captured, as its first axis (`made`, if given): it is computed for all
+// of that range at once, one loop further out.
+Kernel widen(Kernel, const Expr& stage, const Expr& range, Expr* made = nullptr);
+// The axes of a table in another order: they are the loops that fill it.
+Kernel order_table(Kernel, const Expr& stage, std::span<const Expr> dims);
 // The sum over (a, b) is the sum over a of the sum over b.
 Kernel nest_reduce(Kernel, const Expr& reduce, std::span<const Expr> inner);
 // A nest that stores sums adds up over these ranges in memory instead, by loops of its own.

@@ -39,8 +39,10 @@ int fresh_id(const Kernel& k, RangeSet used = {}) {
   refuse("move", "the kernel has too many ranges");
 }
 
+bool depends(const Expr& e, const Expr& r) { return e->free.has(static_cast<int>(r->arg)); }
+
 bool needs(const Expr& range, const Expr& other) {  // its extent depends on the other
-  return range->src[0]->free.has(static_cast<int>(other->arg));
+  return depends(range->src[0], other);
 }
 
 // Loops are opened in this order: what an extent depends on comes before it.
@@ -229,9 +231,33 @@ Expr as_table(const Kernel& k, const Expr& value, std::span<const Int> axes) {
   return stage_at(stage(body, ranges), indices);
 }
 
-Kernel with_table(Kernel k, const Expr& value, const Expr& table) {
+// Reads of the table wherever the value stands, over other ranges of the same extent too.
+Kernel with_table(Kernel k, const Expr& value, const Expr& table, std::span<const Expr> dims) {
   put_in_place(k, value, table);
+  const auto inside = topological(value);
+  for (const Expr& d : dims)
+    for (const Expr& r : topological(all_stores(k))) {
+      if (r->op != Op::range || r->src[0] != d->src[0] || has(inside, r)) continue;
+      const Expr other = substitute(value, {{d, r}});
+      if (occurs(k, other)) put_in_place(k, other, substitute(table, {{d, r}}));
+    }
   return table->src[0]->free.empty() ? stage_alone(std::move(k), table->src[0]) : k;
+}
+
+// Every read of the table becomes what `read` makes of the table's new form and its indices.
+Kernel with_reads(Kernel k, const Expr& table,
+                  const std::function<Expr(std::span<const Expr> indices)>& read) {
+  Mapping map([&](const Expr& e, std::span<const Expr> sources) {
+    return e->op == Op::stage_at && e->src[0] == table ? read(sources.subspan(1))
+                                                       : rebuild(e, sources);
+  });
+  map.over(k);
+  return k;
+}
+
+void expect_is_table(const char* move, const Kernel& k, const Expr& table) {
+  if (table->op != Op::stage || !occurs(k, table))
+    refuse(move, cat(short_text(table, 3), " is no table of the kernel"));
 }
 
 }  // namespace
@@ -344,22 +370,57 @@ Kernel window(Kernel k, const Expr& value, std::span<const Int> axes) {
   }
   expect_table(k, value, dims);
   const Expr table = as_table(k, value, axes);
-  k = with_table(std::move(k), value, table);
+  k = with_table(std::move(k), value, table, dims);
   k.words.push_back(cat("stage ", short_text(value, 2), " over", names_of(names)));
   return k;
 }
 
 Kernel inline_table(Kernel k, const Expr& table) {
-  if (table->op != Op::stage || !occurs(k, table))
-    refuse("inline", cat(short_text(table, 3), " is no table of the kernel"));
-  Mapping map([&](const Expr& e, std::span<const Expr> sources) {
-    if (e->op != Op::stage_at || e->src[0] != table) return rebuild(e, sources);
+  expect_is_table("inline", k, table);
+  k = with_reads(std::move(k), table, [&](std::span<const Expr> indices) {
     Bindings at;
-    for (std::size_t i = 1; i < sources.size(); ++i) at.emplace(sources[0]->src[i], sources[i]);
-    return substitute(sources[0]->src[0], at);
+    for (std::size_t i = 0; i < indices.size(); ++i) at.emplace(table->src[i + 1], indices[i]);
+    return substitute(table->src[0], at);
   });
-  map.over(k);
   k.words.push_back(cat("inline ", short_text(table, 2)));
+  return k;
+}
+
+Kernel widen(Kernel k, const Expr& table, const Expr& r, Expr* made) {
+  expect_is_table("widen", k, table);
+  expect_range("widen", r);
+  if (!depends(table, r)) refuse("widen", cat("the table does not capture ", short_text(r)));
+  const Expr own = range(fresh_id(k), r->src[0]);
+  std::vector<Expr> dims{own};
+  for (const Expr& d : table->src.subspan(1)) dims.push_back(substitute(d, {{r, own}}));
+  Bindings to{{r, own}};
+  for (std::size_t i = 1; i < dims.size(); ++i) to.emplace(table->src[i], dims[i]);
+  const Expr wide = stage(substitute(table->src[0], to), dims);
+  k = with_reads(std::move(k), table, [&](std::span<const Expr> indices) {
+    std::vector<Expr> all{r};
+    all.insert(all.end(), indices.begin(), indices.end());
+    return stage_at(wide, all);
+  });
+  if (made) *made = own;
+  k.words.push_back(cat("widen ", short_text(table, 2), " by ", short_text(r)));
+  return wide->free.empty() ? stage_alone(std::move(k), wide) : k;
+}
+
+Kernel order_table(Kernel k, const Expr& table, std::span<const Expr> dims) {
+  expect_is_table("order", k, table);
+  const std::vector<Expr> have(table->src.begin() + 1, table->src.end()),
+      want(dims.begin(), dims.end());
+  if (!std::ranges::is_permutation(want, have))
+    refuse("order", "the ranges are not those of the table");
+  expect_order("order", want);
+  const Expr ordered = stage(table->src[0], want);
+  k = with_reads(std::move(k), table, [&](std::span<const Expr> indices) {
+    std::vector<Expr> at;
+    for (const Expr& d : want)
+      at.push_back(indices[static_cast<std::size_t>(std::ranges::find(have, d) - have.begin())]);
+    return stage_at(ordered, at);
+  });
+  k.words.push_back(cat("order", names_of(want)));
   return k;
 }
 

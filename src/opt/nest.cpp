@@ -36,6 +36,22 @@ double size_of_reduce(const Expr& e) {
   return n;
 }
 
+std::int64_t part_of(std::int64_t n, int unit, double most) {
+  const std::int64_t fits = std::max<std::int64_t>(1, static_cast<std::int64_t>(most));
+  for (std::int64_t by = std::min(fits, n); by * 2 > fits; --by)
+    if (n % by == 0) return by;
+  return std::max<std::int64_t>(fits / unit * unit, unit);
+}
+
+Nest nest_of_table(const Expr& stage) {
+  Nest nest;
+  nest.loops.assign(stage->src.begin() + 1, stage->src.end());
+  const std::vector<Int> own(nest.loops.begin(), nest.loops.end());
+  nest.stores = {
+      store(slot(first_table, stage->dtype, 1), flat_index(nest.loops, own).expr(), stage->src[0])};
+  return nest;
+}
+
 Expr hottest_reduce(const Nest& nest) {
   Expr hottest;
   double most = 0;

@@ -17,6 +17,12 @@ std::vector<Expr> outside_of_tables(const std::vector<Expr>& roots);
 
 double size_of_reduce(const Expr&);  // the values that it adds up, at most
 
+// A part of n of at most `most`: one that divides it, if that is not small, else whole units.
+std::int64_t part_of(std::int64_t n, int unit, double most);
+
+// The filling of a table, as a nest that stores it.
+Nest nest_of_table(const Expr& stage);
+
 // The reduce outside of tables that takes the most steps over the loops it depends on; null if there
 // is none.
 Expr hottest_reduce(const Nest&);

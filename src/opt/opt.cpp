@@ -182,13 +182,20 @@ class Chooser {
   Kernel run() {
     for (std::size_t i = 0; i < k_.nests.size(); ++i) {
       if (is_ordered(k_.nests[i])) continue;
-      if (!is_chosen(k_.nests[i]))
+      if (!is_chosen(k_.nests[i])) {
+        k_ = with_rows(std::move(k_), i, target_);
         k_ = with_tiles(std::move(k_), i, target_);  // may put nests before it, which are next
+        for (const Expr& range : ranges_of_tables(k_.nests[i]))
+          k_ = with_tiles(std::move(k_), range, target_);
+      }
       if (!is_chosen(k_.nests[i])) k_ = with_passes(std::move(k_), i, target_);
       if (!is_chosen(k_.nests[i])) k_ = with_blocks(std::move(k_), i, target_);
       const Nest nest = k_.nests[i];
       for (const Expr& e : topological(nest.stores))
-        if (e->op == Op::stage) choose(look_at(nest_of(e)), true);
+        if (e->op == Op::stage) {
+          tables_.push_back(nest_of_table(e));
+          if (!is_chosen(tables_.back())) choose(look_at(tables_.back()), true);
+        }
       if (!is_chosen(nest)) choose(look_at(nest), false);
       for (const Expr& e : topological(nest.stores))
         if (e->op == Op::reduce) choose_sum(e);
@@ -202,15 +209,11 @@ class Chooser {
         nest.loops, [&](const Expr& l) { return k_.choices.contains(static_cast<int>(l->arg)); });
   }
 
-  // The filling of a table, looked at as a nest that stores it.
-  const Nest& nest_of(const Expr& table) {
-    tables_.emplace_back();
-    Nest& nest = tables_.back();
-    nest.loops.assign(table->src.begin() + 1, table->src.end());
-    const std::vector<Int> own(nest.loops.begin(), nest.loops.end());
-    nest.stores = {store(slot(first_table, table->dtype, 1), flat_index(nest.loops, own).expr(),
-                         table->src[0])};
-    return nest;
+  static std::vector<Expr> ranges_of_tables(const Nest& nest) {
+    std::vector<Expr> out;
+    for (const Expr& e : topological(nest.stores))
+      if (e->op == Op::stage) out.push_back(e->src[1]);
+    return out;
   }
 
   void choose(const NestView& v, bool table) {

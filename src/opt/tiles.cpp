@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/text.h"
-#include "base/trace.h"
 #include "mote/error.h"
 #include "opt/nest.h"
 
@@ -65,14 +65,18 @@ struct Factor {
   // Whether the elements along r lie side by side wherever it reads.
   bool is_contiguous(const Expr& r) const {
     return std::ranges::all_of(outside_of_tables({value}), [&](const Expr& e) {
-      if (e->op == Op::load) {
-        const auto s = stride(e->src[1], r);
-        return s && (*s == 0 || *s == 1);
-      }
-      return e->op != Op::stage_at || !depends(e, r);
+      if (e->op != Op::load && e->op != Op::stage_at) return true;
+      const Expr& last = e->op == Op::load ? e->src[1] : e->src.back();
+      for (std::size_t i = 1; e->op == Op::stage_at && i + 1 < e->src.size(); ++i)
+        if (depends(e->src[i], r)) return false;
+      const auto s = stride(last, r);
+      return s && (*s == 0 || *s == 1);
     });
   }
 };
+
+// What is kept in the second cache.
+double block_bytes(const Target& target) { return static_cast<double>(target.l2_bytes) * 0.375; }
 
 struct Tile {
   Expr vector;             // lanes
@@ -85,24 +89,43 @@ struct Tile {
 class Tiler {
  public:
   Tiler(Kernel k, std::size_t nest, const Target& target)
-      : k_(std::move(k)), nest_(nest), target_(target) {}
+      : k_(std::move(k)), nest_(nest), target_(target), host_(k_.nests[nest]) {}
+  Tiler(Kernel k, const Expr& range_of_table, const Target& target)
+      : k_(std::move(k)),
+        target_(target),
+        table_(static_cast<int>(range_of_table->arg)),
+        host_(nest_of_table(table())) {}
 
   Kernel run() {
     if (!find_product()) return std::move(k_);
     const Tile tile = best_tile();
     if (!tile.vector) return std::move(k_);
-    const Kernel before = k_;
+    Kernel before = k_;
     try {
       apply(tile);
     } catch (const InternalError& e) {  // a move was refused: the nest runs without tiles
-      if (tracing(3)) trace({3, "moves", before.name, cat("no tiles: ", e.what(), "\n")});
+      before.words.push_back(cat("no tiles: ", e.what()));
       return before;
     }
     return std::move(k_);
   }
 
  private:
-  const Nest& nest() const { return k_.nests[nest_]; }
+  // The nest, or the filling of the table.
+  const Nest& nest() const { return host_; }
+
+  bool is_table() const { return table_ >= 0; }
+
+  // Found again by a range that it binds, for moves make it another expression.
+  Expr table() const {
+    std::vector<Expr> stores;
+    for (const Nest& n : k_.nests) stores.insert(stores.end(), n.stores.begin(), n.stores.end());
+    for (const Expr& e : topological(stores))
+      if (e->op == Op::stage)
+        for (const Expr& r : e->src.subspan(1))
+          if (r->arg == table_) return e;
+    throw InternalError("the table is gone");
+  }
 
   bool find_product() {
     if (!nest().sums.empty()) return false;
@@ -118,9 +141,14 @@ class Tiler {
         if (!is_constant(r->src[0])) return false;
         work *= static_cast<double>(extent(r));
       }
-    const auto is_table = [](const Expr& e) { return e->op == Op::stage && !e->free.empty(); };
-    if (std::ranges::any_of(outside_of_tables({sum_}), is_table)) return false;
-    beside_tables_ = std::ranges::any_of(outside_of_tables(nest().stores), is_table);
+    const auto inside = outside_of_tables({sum_});
+    for (const Expr& e : inside)
+      if (e->op == Op::stage) captured_ |= e->free;
+    for (const Expr& e : outside_of_tables(nest().stores))
+      beside_tables_ |=
+          e->op == Op::stage && !e->free.empty() && std::ranges::find(inside, e) == inside.end();
+    if (is_table() && (beside_tables_ || !those_of(nest().loops, sum_, false).empty()))
+      return false;
     std::vector<Expr> values;
     collect_factors(sum_->src[0], values);
     set_factors(values);
@@ -128,6 +156,9 @@ class Tiler {
     const auto is_apart = [&](const Factor& f) { return f.value->free != sum_->src[0]->free; };
     return work >= least_work && factors_.size() >= 2 && std::ranges::all_of(factors_, is_apart);
   }
+
+  // A table that is read inside of the sum depends on it: copies would need tables of their own.
+  bool is_captured(const Expr& r) const { return captured_.has(static_cast<int>(r->arg)); }
 
   bool in_blocks(const Expr& r) const { return std::ranges::find(blocks_, r) != blocks_.end(); }
 
@@ -149,6 +180,16 @@ class Tiler {
   }
 
   double elements(const Factor& f) const { return elements(f, those_of(spatial_, f.value)); }
+
+  // How often the table is filled while the factor stays the same, and so its packed form.
+  double fills_of_one(const Factor& f) const {
+    double n = 1;
+    for (const Expr& r : topological(nest().stores[0]))
+      if (r->op == Op::range && is_table() && depends(nest().stores[0]->src[2], r) &&
+          !depends(f.value, r) && std::ranges::find(nest().loops, r) == nest().loops.end())
+        n *= static_cast<double>(extent(r));
+    return n;
+  }
 
   double elements_of_panels(const Factor& f) const {
     return static_cast<double>(product_of_extents(those_of(spatial_, f.value)) *
@@ -216,7 +257,9 @@ class Tiler {
           std::ranges::find(t.copies, r, &std::pair<Expr, int>::first) == t.copies.end())
         cycles *= static_cast<double>(extent(r));
     cycles *= static_cast<double>(product_of_extents(over_));
-    const bool scattered = stride(nest().stores[0]->src[1], t.vector) != 1,
+    // Stored lane by lane; or by readers of a table, which expect its order of axes.
+    const bool scattered = is_table() ? t.vector != nest().loops.back()
+                                      : stride(nest().stores[0]->src[1], t.vector) != 1,
                in_lines = t.vectors * target_.vector_bytes % line_bytes == 0;
     cycles += (scattered  ? scattering
                : in_lines ? 0
@@ -225,7 +268,7 @@ class Tiler {
     for (const Factor& f : factors_)
       if (packs(f, t))
         cycles += (depends(f.value, t.vector) ? elements_of_panels(f) : elements(f)) *
-                  (f.is_contiguous(t.vector) ? copying : packing);
+                  (f.is_contiguous(t.vector) ? copying : packing) / fills_of_one(f);
     return cycles;
   }
 
@@ -251,7 +294,7 @@ class Tiler {
   Tile best_tile() const {
     Tile best;
     for (const Expr& v : spatial_) {
-      if (extent(v) < lanes()) continue;
+      if (extent(v) < lanes() || is_captured(v)) continue;
       const std::int64_t most_vectors = std::min<std::int64_t>(4, extent(v) / lanes());
       for (int vectors = 1; vectors <= most_vectors; ++vectors) {
         Tile t{v, extent(v), vectors, {}, 0};
@@ -265,7 +308,7 @@ class Tiler {
   // Copies of one range that the vectors' factor does not depend on, or all of one and some of another.
   void add_copies(const Tile& t, int used, Tile& best) const {
     for (const Expr& r : spatial_) {
-      if (r == t.vector ||
+      if (r == t.vector || is_captured(r) ||
           std::ranges::find(t.copies, r, &std::pair<Expr, int>::first) != t.copies.end())
         continue;
       for (int n = 2; n <= 12; ++n) {
@@ -283,6 +326,7 @@ class Tiler {
 
   // The ranges and the sum after a move that changed them.
   void look_again() {
+    host_ = is_table() ? nest_of_table(table()) : k_.nests[nest_];
     sum_ = hottest_reduce(nest());
     spatial_ = those_of(nest().loops, sum_);
     over_.assign(sum_->src.begin() + 1, sum_->src.end());
@@ -298,19 +342,20 @@ class Tiler {
 
   void apply(Tile t) {
     const int width = t.vectors * lanes();
-    alone(t);
+    if (!is_table()) alone(t);
     Expr panel, vector = t.vector;
     if (extent(vector) > width) {
       std::pair<Expr, Expr> made;
       k_ = split(std::move(k_), vector, width, &made);
       std::tie(panel, vector) = made;
+      if (is_table()) table_ = static_cast<int>(vector->arg);
       look_again();
     }
     Tile now = t;
     now.vector = vector;
     std::vector<Expr> to_pack;
     for (const Factor& f : factors_) to_pack.push_back(packs(f, now) ? f.value : Expr());
-    block_sum();
+    if (!is_table()) block_sum();
     std::vector<Expr> outer, inner;
     block(t, vector, outer, inner);
     const std::vector<Factor> factors = factors_;
@@ -335,7 +380,8 @@ class Tiler {
     if (panel) loops.push_back(panel);
     loops.insert(loops.end(), inner.begin(), inner.end());
     loops.push_back(vector);
-    k_ = order(std::move(k_), nest_, loops);
+    k_ = is_table() ? order_table(std::move(k_), table(), loops)
+                    : order(std::move(k_), nest_, loops);
     k_ = vectorize(std::move(k_), vector, lanes());
     if (t.vectors > 1) k_ = unroll(std::move(k_), vector, t.vectors);
     int products = t.vectors;
@@ -360,12 +406,12 @@ class Tiler {
       if (l != t.vector) dims.push_back(l);
     dims.push_back(t.vector);
     k_ = stage(std::move(k_), sum_, dims);  // its nest comes before its reader, at the same place
+    look_again();
     const auto now = [&](const Expr& l) {
       return nest().loops[static_cast<std::size_t>(std::ranges::find(dims, l) - dims.begin())];
     };
     t.vector = now(t.vector);
     for (auto& [r, n] : t.copies) r = now(r);
-    look_again();
   }
 
   // The range that a range of the tile has become: the inner one, where it was split.
@@ -388,7 +434,7 @@ class Tiler {
       return std::ranges::all_of(factors_, [&](const Factor& f) { return depends(f.value, r); });
     };
     for (const Expr& r : those_of(spatial_, value))
-      if (is_batch(r)) batches.push_back(r);
+      if (is_batch(r) || is_captured(r)) batches.push_back(r);
       else if (std::ranges::find(t.copies, r, &std::pair<Expr, int>::first) == t.copies.end())
         ranges.push_back(r);
     for (auto c = t.copies.rbegin(); c != t.copies.rend(); ++c)
@@ -396,7 +442,8 @@ class Tiler {
     const auto bytes_of = [&](const std::vector<Expr>& loops) {
       return elements(*a, loops) * size_of(sum_->dtype);
     };
-    const double budget = static_cast<double>(target_.l2_bytes) * 0.375;
+    const double budget =
+        is_table() ? std::numeric_limits<double>::infinity() : block_bytes(target_);
     while (!ranges.empty()) {
       inner.insert(inner.begin(), ranges.back());
       if (bytes_of(inner) > budget) break;
@@ -443,14 +490,6 @@ class Tiler {
     *longest = made.second;
     outer.push_back(made.first);
     look_again();
-  }
-
-  // A part of n of at most `most`: one that divides it, if that is not small, else whole units.
-  static std::int64_t part_of(std::int64_t n, int unit, double most) {
-    const std::int64_t fits = std::max<std::int64_t>(1, static_cast<std::int64_t>(most));
-    for (std::int64_t by = std::min(fits, n); by * 2 > fits; --by)
-      if (n % by == 0) return by;
-    return std::max<std::int64_t>(fits / unit * unit, unit);
   }
 
   // The outer ranges of the sum are added up in memory, so that a panel stays short.
@@ -541,8 +580,11 @@ class Tiler {
   }
 
   Kernel k_;
-  std::size_t nest_;
+  std::size_t nest_ = 0;
   const Target& target_;
+  int table_ = -1;  // a range of the table, if it is one
+  Nest host_;
+  RangeSet captured_;
   Expr sum_;
   std::vector<Expr> spatial_, over_;
   std::vector<Expr> blocks_;  // the outer ranges of the sum, once chosen
@@ -556,6 +598,95 @@ class Tiler {
 
 Kernel with_tiles(Kernel k, std::size_t nest, const Target& target) {
   return Tiler(std::move(k), nest, target).run();
+}
+
+Kernel with_tiles(Kernel k, const Expr& range_of_table, const Target& target) {
+  return Tiler(std::move(k), range_of_table, target).run();
+}
+
+namespace {
+
+bool is_slow(Op op) {
+  return op == Op::exp || op == Op::log || op == Op::sin || op == Op::cos || op == Op::tanh ||
+         op == Op::erf;
+}
+
+// A sum of products of which one factor varies with the loop and another does not.
+bool is_product_over(const Expr& e, const Expr& loop) {
+  if (e->op != Op::reduce || !depends(e, loop)) return false;
+  std::vector<Expr> factors;
+  collect_factors(e->src[0], factors);
+  return factors.size() >= 2 &&
+         std::ranges::any_of(factors, [&](const Expr& f) { return !depends(f, loop); });
+}
+
+// The values of a table's rows, sources first, each of them once.
+template <class Wanted>
+std::vector<Expr> values_in(const Expr& table, Wanted wanted) {
+  std::vector<Expr> out;
+  for (const Expr& e : topological(table->src[0]))
+    if (wanted(e)) out.push_back(e);
+  return out;
+}
+
+}  // namespace
+
+Kernel with_rows(Kernel k, std::size_t i, const Target& target) {
+  constexpr std::int64_t least_rows = 4;
+  Kernel before = k;
+  const auto nest_has = [&](const Expr& l) {
+    return std::ranges::find(k.nests[i].loops, l) != k.nests[i].loops.end();
+  };
+  Expr table, loop;
+  for (const Expr& e : topological(k.nests[i].stores)) {
+    if (e->op != Op::stage || e->src.size() != 2 || !is_float(e->dtype)) continue;
+    for (const Expr& l : k.nests[i].loops)
+      if (depends(e, l) && std::ranges::any_of(topological(e->src[0]), [&](const Expr& x) {
+            return is_product_over(x, l) && depends(x, e->src[1]);
+          })) {
+        table = e;
+        loop = l;
+      }
+  }
+  if (!table || !nest_has(loop) || !is_constant(loop->src[0]) ||
+      !is_constant(table->src[1]->src[0]))
+    return k;
+  const Expr along = table->src[1];
+  const double row = static_cast<double>(extent(along) * size_of(table->dtype));
+  const std::int64_t by = part_of(extent(loop), least_rows, block_bytes(target) / (row * 4));
+  if (by < least_rows || by > extent(loop)) return k;
+  const auto now = [&] {  // the table, found again by its range
+    for (const Expr& e : topological(k.nests[i].stores))
+      if (e->op == Op::stage && e->src.back()->arg == along->arg) return e;
+    throw InternalError("the table is gone");
+  };
+  try {
+    std::pair<Expr, Expr> made{Expr(), loop};
+    if (by < extent(loop)) k = split(std::move(k), loop, by, &made);
+    Expr q;
+    k = widen(std::move(k), now(), made.second, &q);
+    const auto stage_all = [&](auto wanted, std::span<const Expr> dims) {
+      for (bool again = true; again;) {
+        again = false;
+        for (const Expr& e : values_in(now(), wanted)) {
+          k = stage(std::move(k), e, dims);
+          again = true;
+          break;
+        }
+      }
+    };
+    const Expr both[] = {q, now()->src.back()}, rows[] = {q};
+    const auto varies = [&](const Expr& e) { return depends(e, both[0]) && depends(e, both[1]); };
+    stage_all([&](const Expr& e) { return e->op == Op::reduce && varies(e); }, both);
+    stage_all([&](const Expr& e) { return is_slow(e->op) && varies(e); }, both);
+    stage_all(
+        [&](const Expr& e) { return e->op == Op::reduce && depends(e, q) && !depends(e, both[1]); },
+        rows);
+  } catch (const InternalError& e) {
+    before.words.push_back(cat("no rows: ", e.what()));
+    return before;
+  }
+  return k;
 }
 
 }  // namespace mote

@@ -75,9 +75,15 @@ Kernel moved(const Kernel& k, std::mt19937_64& random) {
         if (v->free.has(static_cast<int>(x->arg))) dims.push_back(x);
       return stage(k, v, some_of(dims, random));
     }
-    case 9:
+    case 9: {
       if (tables.empty()) throw InternalError("nothing: no tables");
-      return inline_table(k, pick(tables, random));
+      const Expr table = pick(tables, random);
+      if (random() % 3 == 0) return inline_table(k, table);
+      if (random() % 2) return widen(k, table, r);
+      std::vector<Expr> dims(table->src.begin() + 1, table->src.end());
+      std::ranges::shuffle(dims, random);
+      return order_table(k, table, dims);
+    }
     case 10: {
       if (reduces.empty()) throw InternalError("nothing: no sums");
       const Expr e = pick(reduces, random);
@@ -115,7 +121,7 @@ struct Case {
 // A refusal names its move.
 bool is_refusal(const std::string& text) {
   for (const char* move : {"nothing", "unroll", "vectorize", "order", "split", "fuse", "stage",
-                           "inline", "nest_reduce", "accumulate", "cut", "home", "move"})
+                           "inline", "widen", "nest_reduce", "accumulate", "cut", "home", "move"})
     if (text.starts_with(std::string(move) + ": ")) return true;
   return false;
 }
@@ -189,7 +195,7 @@ TEST(Moves, KeepResults) {
   }
   if (seeds(1000).size() < 1000) return;
   for (const char* move : {"unroll", "vectorize", "order", "split", "fuse", "stage", "inline",
-                           "nest_reduce", "accumulate", "cut", "home"})
+                           "widen", "nest_reduce", "accumulate", "cut", "home"})
     EXPECT_GT(taken[move], 0) << move;
 }
 

@@ -90,6 +90,7 @@ TEST(Tiles, KeepResults) {
       SCOPED_TRACE(to_text(kernel));
       tiled += std::ranges::any_of(kernel.words,
                                    [](const std::string& w) { return w.starts_with("order"); });
+      for (const std::string& w : kernel.words) ASSERT_FALSE(w.starts_with("no ")) << w;
       const Code plain = linearize(open(ast), target), code = linearize(kernel, target);
       ASSERT_NO_THROW(verify(code));
       Slots want(ast), got(ast);
