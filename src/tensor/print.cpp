@@ -22,33 +22,32 @@ std::string printed(const char* format, int decimals, double v) {
   return text;
 }
 
-// A number in parts: "-12", "345", "e+06"; nan and inf are all front.
-struct Word {
-  std::string front, decimals, exponent;
-};
+bool is_number(const Scalar& s) { return is_float(s.dtype) && std::isfinite(s.as_double()); }
 
-Word word_of(Scalar s, bool with_exponent) {
-  if (s.dtype == DType::boolean) return {s.as_bool() ? "True" : "False", "", ""};
-  if (!is_float(s.dtype)) return {s.text(), "", ""};
+// By the fewest digits, without zeros at the end: "-3.25", "12.", "1.5e-07".
+std::string fewest(const Scalar& s, bool with_power) {
   const double v = s.as_double();
-  if (!std::isfinite(v)) return {s.text(), "", ""};
-  int digits = 0;  // after the first one: the fewest that give the number back
+  int digits = 0;  // after the first one
   while (Scalar(s.dtype, std::stod(printed("%.*e", digits, v))) != s) ++digits;
-  std::string text = printed("%.*e", std::min(digits, most_decimals), v);
-  std::string exponent = text.substr(text.find('e'));
-  if (with_exponent) {
-    text.resize(text.find('e'));
-  } else {
-    const int decimals = digits - std::stoi(exponent.substr(1));
+  std::string text = printed("%#.*e", std::min(digits, most_decimals), v), power;
+  power = text.substr(text.find('e'));
+  text.resize(text.find('e'));
+  if (!with_power) {
+    const int decimals = digits - std::stoi(power.substr(1));
     // Digits past the fewest are zeros: 65504 in float16 is 65500.
-    if (decimals < 0) text = printed("%.*f", 0, std::stod(printed("%.*e", digits, v)));
-    else text = printed("%.*f", std::min(decimals, most_decimals), v);
-    exponent.clear();
+    const double value = decimals < 0 ? std::stod(printed("%.*e", digits, v)) : v;
+    text = printed("%#.*f", std::clamp(decimals, 0, most_decimals), value);
+    power.clear();
   }
-  const std::size_t point = std::min(text.find('.'), text.size());
-  std::string decimals = text.substr(std::min(point + 1, text.size()));
-  decimals.erase(decimals.find_last_not_of('0') + 1);
-  return {text.substr(0, point), decimals, exponent};
+  text.erase(text.find_last_not_of('0') + 1);
+  return text + power;
+}
+
+std::size_t power_size(const std::string& text) {
+  return text.size() - std::min(text.find('e'), text.size());
+}
+std::size_t decimals_of(const std::string& text) {
+  return text.size() - power_size(text) - text.find('.') - 1;
 }
 
 class Printer {
@@ -57,36 +56,49 @@ class Printer {
       : shape_(t.shape()), dtype_(t.dtype()), bytes_(bytes), cut_(t.numel() > most_elements) {
     std::vector<Scalar> elements;
     gather(0, 0, elements);
-    choose_exponent(elements);
-    if (dtype_ == DType::boolean && !shape_.empty()) front_ = 5;
+    with_power_ = sizes_lie_apart(elements);
     for (const Scalar& s : elements) {
-      const Word w = word_of(s, exponent_);
       if (!is_number(s)) continue;
-      front_ = std::max(front_, w.front.size());
-      decimals_ = std::max(decimals_, w.decimals.size());
-      exponent_size_ = std::max(exponent_size_, w.exponent.size());
+      const std::string text = fewest(s, with_power_);
+      decimals_ = std::max(decimals_, decimals_of(text));
+      power_ = std::max(power_, power_size(text));
     }
-    for (const Scalar& s : elements)
-      if (!is_number(s))
-        front_ = std::max(front_, s.text().size() - std::min(s.text().size(), rest()));
+    if (dtype_ == DType::boolean && !shape_.empty()) width_ = 5;
+    for (const Scalar& s : elements) width_ = std::max(width_, unpadded(s).size());
   }
   std::string run() const {
-    if (!shape_.empty())
-      return std::find(shape_.begin(), shape_.end(), 0) == shape_.end() ? part(0, 0, line_width)
-                                                                        : "[]";
-    const std::string text = element(0);
-    return text.back() == '.' ? text + "0" : text;
+    if (std::ranges::find(shape_, 0) != shape_.end()) return "[]";
+    const std::string text = part(0, 0, line_width);
+    return text.back() == '.' ? text + "0" : text;  // a scalar
   }
 
  private:
-  bool is_number(const Scalar& s) const {
-    return !is_float(dtype_) || std::isfinite(s.as_double());
-  }
   Scalar at(std::int64_t flat) const {
     return load_scalar(bytes_.data() + flat * size_of(dtype_), dtype_);
   }
-  // What stands behind the front: the point, decimals and exponent.
-  std::size_t rest() const { return is_float(dtype_) ? 1 + decimals_ + exponent_size_ : 0; }
+
+  bool sizes_lie_apart(const std::vector<Scalar>& elements) const {
+    double least = INFINITY, most = 0;
+    for (const Scalar& s : elements) {
+      const double size = std::abs(s.as_double());
+      if (!is_number(s) || size == 0) continue;
+      least = std::min(least, size);
+      most = std::max(most, size);
+    }
+    const double limit = bits_of(dtype_) == 64 ? 1e8 : bits_of(dtype_) == 32 ? 1e6 : 1e3;
+    return most > 0 && (most >= limit || least < 1e-4 || most / least > 1000);
+  }
+
+  // All numbers have as much behind the point: padded on the left, the points are in line.
+  std::string unpadded(const Scalar& s) const {
+    if (dtype_ == DType::boolean) return s.as_bool() ? "True" : "False";
+    if (!is_number(s)) return s.text();
+    std::string text = fewest(s, with_power_);
+    if (!with_power_) return text + std::string(decimals_ - decimals_of(text), ' ');
+    // Up to the longest, the digits are those of the exact value.
+    text = printed("%#.*e", static_cast<int>(decimals_), s.as_double());
+    return text.insert(text.find('e') + 2, power_ - power_size(text), '0');
+  }
 
   // The places shown of an axis; -1 stands for "..".
   std::vector<std::int64_t> shown(std::size_t axis) const {
@@ -108,45 +120,19 @@ class Printer {
       if (i >= 0) gather(axis + 1, flat * shape_[axis] + i, out);
   }
 
-  void choose_exponent(const std::vector<Scalar>& elements) {
-    double least = INFINITY, most = 0;
-    for (const Scalar& s : elements) {
-      const double size = std::abs(s.as_double());
-      if (!is_number(s) || size == 0) continue;
-      least = std::min(least, size);
-      most = std::max(most, size);
-    }
-    const double limit = bits_of(dtype_) == 64 ? 1e8 : bits_of(dtype_) == 32 ? 1e6 : 1e3;
-    exponent_ =
-        is_float(dtype_) && most > 0 && (most >= limit || least < 1e-4 || most / least > 1000);
-  }
-
-  std::string element(std::int64_t flat) const {
-    const Scalar s = at(flat);
-    Word w = word_of(s, exponent_);
-    if (!is_float(dtype_) || !is_number(s))
-      return std::string(front_ + rest() - w.front.size(), ' ') + w.front;
-    const std::string before(front_ - w.front.size(), ' ');
-    if (!exponent_)
-      return before + w.front + "." + w.decimals + std::string(decimals_ - w.decimals.size(), ' ');
-    // Up to the longest, the digits are those of the exact value.
-    std::string digits = printed("%#.*e", static_cast<int>(decimals_), s.as_double());
-    digits.resize(digits.find('e'));
-    w.exponent.insert(2, exponent_size_ - w.exponent.size(), '0');
-    return before + digits + w.exponent;
-  }
-
   // Rows end at `width`, less what their closing brackets take.
   std::string part(std::size_t axis, std::int64_t flat, std::size_t width) const {
-    if (axis == shape_.size()) return element(flat);
+    if (axis == shape_.size()) {
+      const std::string text = unpadded(at(flat));
+      return std::string(width_ - text.size(), ' ') + text;
+    }
     const std::size_t axes = shape_.size() - axis;
     const std::string indent(axis + 1, ' ');
     std::string out, line = indent;
     for (std::int64_t i : shown(axis)) {
       const std::string word = i < 0 ? "..." : part(axis + 1, flat * shape_[axis] + i, width - 1);
-      const bool first = line == indent && out.empty();
       const bool full = axes > 1 || line.size() + word.size() + 1 > width;
-      if (!first && full && line.size() > indent.size()) {
+      if (full && line != indent) {
         line.erase(line.find_last_not_of(' ') + 1);
         out += line + std::string(std::max<std::size_t>(axes - 1, 1), '\n');
         line = indent;
@@ -160,8 +146,8 @@ class Printer {
   Dims shape_;
   DType dtype_;
   const std::vector<std::byte>& bytes_;
-  bool cut_, exponent_ = false;
-  std::size_t front_ = 0, decimals_ = 0, exponent_size_ = 0;
+  bool cut_, with_power_ = false;
+  std::size_t decimals_ = 0, power_ = 0, width_ = 0;
 };
 
 }  // namespace

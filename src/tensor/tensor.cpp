@@ -202,7 +202,10 @@ bool Tensor::is_realized() const {
   const Lazy n = lazy();
   return (n->is_view() ? n->base : n)->is_realized();
 }
-const std::string& Tensor::name() const { return state_->name; }
+const std::string& Tensor::name() const {
+  if (!state_) refuse<ValueError>("the tensor is not defined; give it a value first");
+  return state_->name;
+}
 Tensor& Tensor::set_name(std::string name) {
   lazy()->name = name;
   state_->name = std::move(name);
