@@ -137,7 +137,10 @@ std::vector<int> axes_from(int first, int count) {
 // The windows with an axis for the outputs of a group: (n, g, 1, c/g, o.., k..).
 Tensor grouped_windows(const Tensor& x, const Tensor& weight, const ConvSizes& sizes) {
   const Tensor view = conv_windows(x, weight, sizes);
-  return view.unflatten(1, {sizes.groups, weight.size(1)}).unsqueeze(2);
+  Dims to = view.shape();
+  to[1] = weight.size(1);
+  to.insert(to.begin() + 1, {sizes.groups, 1});
+  return view.reshape(to);
 }
 
 // (n, g, 1, c/g, o.., k..) * (g, o/g, c/g, 1.., k..), summed over c/g and k.
