@@ -8,6 +8,8 @@ namespace mote {
 namespace {
 
 using Tensors = std::vector<Tensor>;
+using X = const Tensor&;
+using Side = const Operand&;  // of an operator
 
 Tensor apply(Op op, const Tensor& x) { return wrap(elementwise(op, {x.lazy()})); }
 
@@ -16,14 +18,14 @@ Tensor float_op(std::string_view name, Where at, Op op, const Tensor& x) {
   return apply(op, as_float(x));
 }
 
-Tensor binary(std::string_view name, Op op, const Operand& a, const Operand& b) {
+Tensor binary(std::string_view name, Op op, Side a, Side b) {
   const Within within(name, a.where());
   auto [x, y] = lift(a, b);
   return wrap(elementwise(op, {x, y}));
 }
 
 // With another op where both are bool.
-Tensor binary(std::string_view name, Op op, Op of_bools, const Operand& a, const Operand& b) {
+Tensor binary(std::string_view name, Op op, Op of_bools, Side a, Side b) {
   const Within within(name, a.where());
   return binary(name, common_dtype(a, b) == DType::boolean ? of_bools : op, a, b);
 }
@@ -39,9 +41,8 @@ Tensor in_double(std::string_view name, Where at, const Tensor& x, F f) {
 // value(x) as a function whose gradient is g * slope(x, value).
 template <class F>
 Tensor with_slope(const Tensor& value, const Tensor& x, F slope) {
-  return with_element_gradient(value, {x}, [x, slope](const Tensor& g, const Tensor& v) {
-    return Tensors{g * slope(x, v)};
-  });
+  return with_element_gradient(value, {x},
+                               [x, slope](X g, X v) { return Tensors{g * slope(x, v)}; });
 }
 
 void expect_bits(DType t) {
@@ -49,7 +50,7 @@ void expect_bits(DType t) {
   refuse<DTypeError>("the dtype is {}; bit operations take integers and bools; cast first", t);
 }
 
-Tensor bit_op(std::string_view name, Op op, const Operand& a, const Operand& b) {
+Tensor bit_op(std::string_view name, Op op, Side a, Side b) {
   const Within within(name, a.where());
   expect_bits(common_dtype(a, b));
   return binary(name, op, a, b);
@@ -61,47 +62,35 @@ Tensor is_negative(const Tensor& x) { return (x < 0.0) | ((x == 0.0) & (1.0 / x 
 
 // ---- operators
 
-Tensor operator+(const Operand& a, const Operand& b) {
-  return binary("add", Op::add, Op::or_, a, b);
-}
-Tensor operator*(const Operand& a, const Operand& b) {
-  return binary("mul", Op::mul, Op::and_, a, b);
-}
-Tensor operator-(const Operand& a, const Operand& b) {
+Tensor operator+(Side a, Side b) { return binary("add", Op::add, Op::or_, a, b); }
+Tensor operator*(Side a, Side b) { return binary("mul", Op::mul, Op::and_, a, b); }
+Tensor operator-(Side a, Side b) {
   const Within within("sub", a.where());
   auto [x, y] = lift(a, b);
   if (x->dtype == DType::boolean)
     refuse<DTypeError>("both operands are bool; use ^ or cast to an integer");
   return wrap(elementwise(Op::add, {x, elementwise(Op::neg, {y})}));
 }
-Tensor operator/(const Operand& a, const Operand& b) {
+Tensor operator/(Side a, Side b) {
   const Within within("div", a.where());
   auto [x, y] = lift(a, b);
   return wrap(elementwise(Op::div, {as_float(wrap(x)).lazy(), as_float(wrap(y)).lazy()}));
 }
-Tensor operator-(const Operand& x) { return Within("neg", x.where())(tensor_of(x).neg()); }
-Tensor operator~(const Operand& x) {
-  return Within("bitwise_not", x.where())(tensor_of(x).bitwise_not());
-}
-Tensor operator!(const Operand& x) {
-  return Within("logical_not", x.where())(tensor_of(x).logical_not());
-}
-Tensor operator&(const Operand& a, const Operand& b) { return bit_op("and", Op::and_, a, b); }
-Tensor operator|(const Operand& a, const Operand& b) { return bit_op("or", Op::or_, a, b); }
-Tensor operator^(const Operand& a, const Operand& b) { return bit_op("xor", Op::xor_, a, b); }
-Tensor operator<<(const Operand& a, const Operand& b) { return bit_op("shl", Op::shl, a, b); }
-Tensor operator>>(const Operand& a, const Operand& b) { return bit_op("shr", Op::shr, a, b); }
-Tensor operator==(const Operand& a, const Operand& b) { return binary("eq", Op::eq, a, b); }
-Tensor operator!=(const Operand& a, const Operand& b) { return Within("ne", a.where())(!(a == b)); }
-Tensor operator<(const Operand& a, const Operand& b) { return binary("lt", Op::lt, a, b); }
-Tensor operator>(const Operand& a, const Operand& b) { return Within("gt", a.where())(b < a); }
+Tensor operator-(Side x) { return Within("neg", x.where())(tensor_of(x).neg()); }
+Tensor operator~(Side x) { return Within("bitwise_not", x.where())(tensor_of(x).bitwise_not()); }
+Tensor operator!(Side x) { return Within("logical_not", x.where())(tensor_of(x).logical_not()); }
+Tensor operator&(Side a, Side b) { return bit_op("and", Op::and_, a, b); }
+Tensor operator|(Side a, Side b) { return bit_op("or", Op::or_, a, b); }
+Tensor operator^(Side a, Side b) { return bit_op("xor", Op::xor_, a, b); }
+Tensor operator<<(Side a, Side b) { return bit_op("shl", Op::shl, a, b); }
+Tensor operator>>(Side a, Side b) { return bit_op("shr", Op::shr, a, b); }
+Tensor operator==(Side a, Side b) { return binary("eq", Op::eq, a, b); }
+Tensor operator!=(Side a, Side b) { return Within("ne", a.where())(!(a == b)); }
+Tensor operator<(Side a, Side b) { return binary("lt", Op::lt, a, b); }
+Tensor operator>(Side a, Side b) { return Within("gt", a.where())(b < a); }
 // Not the negation of b < a: with NaN both are false.
-Tensor operator<=(const Operand& a, const Operand& b) {
-  return Within("le", a.where())((a < b) | (a == b));
-}
-Tensor operator>=(const Operand& a, const Operand& b) {
-  return Within("ge", a.where())((b < a) | (a == b));
-}
+Tensor operator<=(Side a, Side b) { return Within("le", a.where())((a < b) | (a == b)); }
+Tensor operator>=(Side a, Side b) { return Within("ge", a.where())((b < a) | (a == b)); }
 
 Tensor where(const Tensor& condition, const Operand& a, const Operand& b, Where at) {
   const Within within("where", at);
@@ -119,12 +108,8 @@ Tensor where(const Tensor& condition, const Operand& a, const Operand& b, Where 
       Op::where, {broadcast_to(c, shape), broadcast_to(x, shape), broadcast_to(y, shape)}));
 }
 
-Tensor maximum(const Operand& a, const Operand& b) {
-  return binary("maximum", Op::max, Op::or_, a, b);
-}
-Tensor minimum(const Operand& a, const Operand& b) {
-  return binary("minimum", Op::min, Op::and_, a, b);
-}
+Tensor maximum(Side a, Side b) { return binary("maximum", Op::max, Op::or_, a, b); }
+Tensor minimum(Side a, Side b) { return binary("minimum", Op::min, Op::and_, a, b); }
 Tensor Tensor::maximum(const Operand& b, Where at) const {
   return mote::maximum(Operand(*this, at), b);
 }
@@ -148,9 +133,8 @@ Tensor Tensor::sign(Where at) const {
   const Tensor below = is_unsigned(dtype()) ? zero : -one;
   const Tensor value = mote::where(zero < x, one, mote::where(x < zero, below, zero));
   if (!is_float(dtype())) return value;
-  return with_element_gradient(
-      mote::where(x.isnan(), x, value), {*this},
-      [](const Tensor& g, const Tensor&) { return Tensors{g.zeros_like()}; });
+  return with_element_gradient(mote::where(x.isnan(), x, value), {*this},
+                               [](X g, X) { return Tensors{g.zeros_like()}; });
 }
 
 Tensor Tensor::abs(Where at) const {
@@ -158,7 +142,7 @@ Tensor Tensor::abs(Where at) const {
   if (dtype() == DType::boolean || is_unsigned(dtype())) return *this;
   const Tensor x = detach(), positive = mote::where(x < 0, -x, x);
   if (!is_float(dtype())) return positive;
-  return with_slope(positive + 0.0, *this, [](const Tensor& a, const Tensor&) { return a.sign(); });
+  return with_slope(positive + 0.0, *this, [](X a, X) { return a.sign(); });
 }
 
 Tensor Tensor::exp(Where at) const { return float_op("exp", at, Op::exp, *this); }
@@ -175,25 +159,25 @@ Tensor Tensor::rsqrt(Where at) const { return Within("rsqrt", at)(1.0 / sqrt());
 namespace {
 
 // log1p and expm1 by Kahan's correction: the rounding of 1 + x cancels in the quotient.
-Tensor log1p_double(const Tensor& x) {
+Tensor log1p_double(X x) {
   const Tensor d = x.detach(), u = d + 1.0, lost = u - 1.0;
   const Tensor plain = (lost == 0.0) | !u.isfinite();
   const Tensor value =
       where(plain, where(lost == 0.0, d, u.log()), u.log() * (d / where(plain, 1.0, lost)));
-  return with_slope(value, x, [](const Tensor& a, const Tensor&) { return 1.0 / (a + 1.0); });
+  return with_slope(value, x, [](X a, X) { return 1.0 / (a + 1.0); });
 }
 
-Tensor expm1_double(const Tensor& x) {
+Tensor expm1_double(X x) {
   const Tensor d = x.detach(), u = d.exp(), less = u - 1.0;
   const Tensor plain = (u == 1.0) | (less == -1.0) | !u.isfinite();
   const Tensor value =
       where(plain, where(u == 1.0, d, less), less * (d / where(plain, 1.0, u.log())));
-  return with_slope(value, x, [](const Tensor& a, const Tensor&) { return a.exp(); });
+  return with_slope(value, x, [](X a, X) { return a.exp(); });
 }
 
 // Halves the angle twice, atan(x) = 2 atan(x / (1 + sqrt(1 + x^2))), then the series in x^2
 // (|x| <= tan(pi/16) = 0.199 after 1/x for |x| > 1): 13 terms leave less than 1e-17.
-Tensor atan_double(const Tensor& x) {
+Tensor atan_double(X x) {
   const Tensor d = x.detach(), size = d.abs(), large = 1.0 < size;
   Tensor t = where(large, 1.0 / size, size);
   for (int i = 0; i < 2; ++i) t = t / (1.0 + (1.0 + t * t).sqrt());
@@ -203,14 +187,12 @@ Tensor atan_double(const Tensor& x) {
   const Tensor angle = series * t * 4.0;
   const Tensor positive = where(large, std::numbers::pi / 2 - angle, angle);
   const Tensor value = where(d < 0.0, -positive, where(d == 0.0, d, positive));
-  return with_slope(value, x, [](const Tensor& a, const Tensor&) { return 1.0 / (1.0 + a * a); });
+  return with_slope(value, x, [](X a, X) { return 1.0 / (1.0 + a * a); });
 }
 
-Tensor asin_double(const Tensor& x) {
+Tensor asin_double(X x) {
   const Tensor d = x.detach(), value = atan_double(d / ((1.0 - d) * (1.0 + d)).sqrt());
-  return with_slope(value, x, [](const Tensor& a, const Tensor&) {
-    return 1.0 / ((1.0 - a) * (1.0 + a)).sqrt();
-  });
+  return with_slope(value, x, [](X a, X) { return 1.0 / ((1.0 - a) * (1.0 + a)).sqrt(); });
 }
 
 // An odd function of its value at |x|: -0.0 and NaN stay.
@@ -224,36 +206,31 @@ Tensor log_of_twice(const Tensor& x, const Tensor& less_one) {
 }
 
 // (E + E / (E + 1)) / 2 with E = e^|x| - 1 is exact for small x; e^x / 2 in two steps for large x.
-Tensor sinh_double(const Tensor& x) {
+Tensor sinh_double(X x) {
   const Tensor d = x.detach(), a = d.abs(), e = a.expm1(), root = (a * 0.5).exp();
   const Tensor size = where(a < 40.0, (e + e / (e + 1.0)) * 0.5, root * 0.5 * root);
-  return with_slope(with_sign_of(d, size), x,
-                    [](const Tensor& b, const Tensor&) { return b.cosh(); });
+  return with_slope(with_sign_of(d, size), x, [](X b, X) { return b.cosh(); });
 }
 
-Tensor cosh_double(const Tensor& x) {
+Tensor cosh_double(X x) {
   const Tensor d = x.detach(), a = d.abs(), root = (a * 0.5).exp();
   const Tensor value = where(a < 40.0, (a.exp() + (-a).exp()) * 0.5, root * 0.5 * root);
-  return with_slope(value, x, [](const Tensor& b, const Tensor&) { return b.sinh(); });
+  return with_slope(value, x, [](X b, X) { return b.sinh(); });
 }
 
-Tensor asinh_double(const Tensor& x) {
+Tensor asinh_double(X x) {
   const Tensor d = x.detach(), a = d.abs();
   const Tensor value = with_sign_of(d, log_of_twice(a, a + a * a / (1.0 + (a * a + 1.0).sqrt())));
-  return with_slope(value, x,
-                    [](const Tensor& b, const Tensor&) { return 1.0 / (b * b + 1.0).sqrt(); });
+  return with_slope(value, x, [](X b, X) { return 1.0 / (b * b + 1.0).sqrt(); });
 }
 
-Tensor acosh_double(const Tensor& x) {
+Tensor acosh_double(X x) {
   const Tensor d = x.detach(), over = d - 1.0;
   const Tensor value =
       where(d < 1.0, NAN, log_of_twice(d, over + (over * 2.0 + over * over).sqrt()));
-  return with_slope(value, x, [](const Tensor& b, const Tensor&) {
-    return 1.0 / ((b - 1.0).sqrt() * (b + 1.0).sqrt());
-  });
+  return with_slope(value, x, [](X b, X) { return 1.0 / ((b - 1.0).sqrt() * (b + 1.0).sqrt()); });
 }
 
-using X = const Tensor&;
 Tensor exp2_double(X x) { return (x * std::numbers::ln2).exp(); }
 Tensor log2_double(X x) { return x.log() / std::numbers::ln2; }
 Tensor log10_double(X x) { return x.log() / std::numbers::ln10; }
@@ -334,9 +311,8 @@ Tensor Tensor::relu(Where at) const {
   const Within within("relu", at);
   const Tensor x = detach(), value = mote::where(x <= 0, x.zeros_like(), x);
   if (!is_float(dtype())) return value;
-  return with_element_gradient(value, {*this}, [](const Tensor& g, const Tensor& out) {
-    return Tensors{mote::where(out <= 0, g.zeros_like(), g)};
-  });
+  return with_element_gradient(
+      value, {*this}, [](X g, X out) { return Tensors{mote::where(out <= 0, g.zeros_like(), g)}; });
 }
 
 // 1 / (1 + e^-x), by e to a negative power only: it never overflows.
@@ -344,7 +320,7 @@ Tensor Tensor::sigmoid(Where at) const {
   const Within within("sigmoid", at);
   const Tensor x = as_float(*this), d = x.detach(), e = (-d.abs()).exp();
   const Tensor value = mote::where(d < 0.0, e, e.ones_like()) / (1.0 + e);
-  return with_slope(value, x, [](const Tensor&, const Tensor& s) { return s * (1.0 - s); });
+  return with_slope(value, x, [](X, X s) { return s * (1.0 - s); });
 }
 
 Tensor Tensor::gelu(bool by_tanh, Where at) const {
@@ -401,7 +377,7 @@ Tensor leading_bits(const Tensor& a) {
 // Long division: each step takes the multiples of |b| 2^k below what is left, exactly, since a
 // quotient of `bits` bits times a part of the divisor fits in 53. `bits` and `steps` cover every
 // quotient of narrower floats; in float64 those below 2^150.
-Tensor long_division(const Tensor& a, const Tensor& b, bool narrow) {
+Tensor long_division(X a, X b, bool narrow) {
   const int bits = narrow ? 29 : 25, steps = narrow ? 10 : 6;
   Tensor size = b.abs(), left = a.abs();
   const Tensor small = left < size;
@@ -424,21 +400,20 @@ Tensor long_division(const Tensor& a, const Tensor& b, bool narrow) {
   return where(undefined, a.full_like(NAN), where(small, a, where(a < 0.0, -left, left)));
 }
 
-Tensor float_fmod(const Tensor& a, const Tensor& b, bool narrow) {
-  return with_element_gradient(long_division(a.detach(), b.detach(), narrow), {a, b},
-                               [a, b](const Tensor& g, const Tensor& rest) {
-                                 return Tensors{g, -(g * ((a - rest) / b).round())};
-                               });
+Tensor float_fmod(X a, X b, bool narrow) {
+  return with_element_gradient(
+      long_division(a.detach(), b.detach(), narrow), {a, b},
+      [a, b](X g, X rest) { return Tensors{g, -(g * ((a - rest) / b).round())}; });
 }
 
-Tensor float_remainder(const Tensor& a, const Tensor& b, bool narrow) {
+Tensor float_remainder(X a, X b, bool narrow) {
   const Tensor rest = float_fmod(a, b, narrow);
   const Tensor wrong = (rest != 0.0) & ((rest < 0.0) ^ (b < 0.0));
   return where(wrong, rest + b, rest);
 }
 
 // By the remainder: a / b may round up to a whole number.
-Tensor float_floor_divide(const Tensor& a, const Tensor& b, bool narrow) {
+Tensor float_floor_divide(X a, X b, bool narrow) {
   const Tensor plain = (a / b).trunc();
   const Tensor value = ((a - float_remainder(a, b, narrow)) / b).round();
   const Tensor minus = where((a != 0.0) & ((a < 0.0) ^ (b < 0.0)), -1.0, 0.0).cast(a.dtype());
@@ -454,8 +429,8 @@ Tensor both_in_double(const Tensor& a, const Tensor& b, F f) {
 }
 
 // Integers have an op of their own.
-Tensor divided(std::string_view name, const Operand& a, const Operand& b, Op of_integers,
-               Tensor (*of_floats)(const Tensor&, const Tensor&, bool)) {
+Tensor divided(std::string_view name, Side a, Side b, Op of_integers,
+               Tensor (*of_floats)(X, X, bool)) {
   const Within within(name, a.where());
   auto [x, y] = lift(a, b);
   if (!is_float(x->dtype)) return wrap(elementwise(of_integers, {x, y}));
@@ -474,7 +449,7 @@ Tensor integer_pow(const Tensor& a, const Tensor& b) {
                result);
 }
 
-Tensor float_pow(const Tensor& a, const Tensor& b, bool) {  // float64
+Tensor float_pow(X a, X b, bool) {  // float64
   const Tensor size = (b * a.abs().log()).exp();
   const Tensor whole = b.floor() == b, half = b * 0.5;
   const Tensor odd = whole & (half.floor() != half);
@@ -509,9 +484,7 @@ Tensor Tensor::floor_divide(const Operand& b, Where at) const {
   return divided("floor_divide", Operand(*this, at), b, Op::idiv, float_floor_divide);
 }
 Tensor Tensor::remainder(const Operand& b, Where at) const { return Operand(*this, at) % b; }
-Tensor operator%(const Operand& a, const Operand& b) {
-  return divided("remainder", a, b, Op::mod, float_remainder);
-}
+Tensor operator%(Side a, Side b) { return divided("remainder", a, b, Op::mod, float_remainder); }
 Tensor Tensor::fmod(const Operand& b, Where at) const {
   return divided("fmod", Operand(*this, at), b, Op::tmod, float_fmod);
 }
@@ -528,7 +501,7 @@ Tensor Tensor::pow(const Operand& exponent, Where at) const {
     if (n == 0.5) return a.sqrt();
   }
   const Tensor value = both_in_double(a.detach(), b.detach(), float_pow);
-  return with_element_gradient(value, {a, b}, [a, b](const Tensor& g, const Tensor& out) {
+  return with_element_gradient(value, {a, b}, [a, b](X g, X out) {
     const Tensor by_a = mote::where(b == 0.0, g.zeros_like(), g * b * a.pow(b - 1.0));
     const Tensor by_b = mote::where((a == 0.0) & (0.0 <= b), g.zeros_like(), g * out * a.log());
     return Tensors{by_a, by_b};
