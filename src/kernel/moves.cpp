@@ -235,9 +235,10 @@ Expr as_table(const Kernel& k, const Expr& value, std::span<const Int> axes) {
 Kernel with_table(Kernel k, const Expr& value, const Expr& table, std::span<const Expr> dims) {
   put_in_place(k, value, table);
   const auto inside = topological(value);
+  const auto own = table->src[0]->src.subspan(1);
   for (const Expr& d : dims)
     for (const Expr& r : topological(all_stores(k))) {
-      if (r->op != Op::range || r->src[0] != d->src[0] || has(inside, r)) continue;
+      if (r->op != Op::range || r->src[0] != d->src[0] || has(inside, r) || has(own, r)) continue;
       const Expr other = substitute(value, {{d, r}});
       if (occurs(k, other)) put_in_place(k, other, substitute(table, {{d, r}}));
     }

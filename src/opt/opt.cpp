@@ -83,6 +83,12 @@ int copies_for(std::int64_t n, int most) {
   return n >= 4 * most && most > 1 ? most : 1;
 }
 
+double tasks_of(const Nest& nest) {
+  double n = 1;
+  for (const Expr& l : nest.loops) n *= static_cast<double>(std::max<std::int64_t>(extent(l), 1));
+  return n;
+}
+
 // The loop along which the stores lie side by side; null where they do not agree.
 Expr loop_of_stores(const Nest& nest) {
   for (const Expr& l : nest.loops)
@@ -158,7 +164,7 @@ Kernel with_blocks(Kernel k, std::size_t i, const Target& target) {
     for (const Expr& l : nest.loops)
       if (l != along && stride(e->src[1], l) == 1 && extent(l) >= lanes) across = l;
   }
-  if (!across || extent(along) < lanes || extent(along) * extent(across) < least) return k;
+  if (!across || extent(along) < lanes || tasks_of(nest) < least) return k;
   std::pair<Expr, Expr> a{Expr(), across}, b{Expr(), along};
   std::vector<Expr> outer, inner;
   for (auto* pair : {&a, &b}) {
@@ -381,12 +387,6 @@ Kernel with_fused_loops(Kernel k) {
         }
   }
   return k;
-}
-
-double tasks_of(const Nest& nest) {
-  double n = 1;
-  for (const Expr& l : nest.loops) n *= static_cast<double>(std::max<std::int64_t>(extent(l), 1));
-  return n;
 }
 
 // The largest sum of a nest that has too few loops for the threads; null where there is none.
