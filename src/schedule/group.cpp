@@ -95,6 +95,14 @@ bool same_loops(const Expr& a, const Expr& b) {
   return true;
 }
 
+// A launch costs more than such a store does: a few elements, nothing added up.
+bool is_tiny(const Expr& store) {
+  constexpr std::int64_t most = 1 << 14;
+  if (store->src[0]->arg2 > most) return false;
+  return std::ranges::none_of(topological(store),
+                              [](const Expr& e) { return kind_of(e->op) == Kind::binder; });
+}
+
 class Grouper {
  public:
   explicit Grouper(std::span<const GroupInput> inputs, const ScheduleOptions& options)
@@ -145,8 +153,9 @@ class Grouper {
 
   bool joins(std::size_t g, const GroupInput& in, const std::set<std::size_t>& before) {
     if (groups_[g].fixed || stands_alone(in) || groups_[g].device != in.device) return false;
-    if (!same_loops(groups_[g].stores[0], in.stores[0]) || !shares_a_read(groups_[g], in))
-      return false;
+    const bool together =
+        same_loops(groups_[g].stores[0], in.stores[0]) && shares_a_read(groups_[g], in);
+    if (!together && !are_tiny(g, in)) return false;
     for (std::size_t b : before)
       if (b != g && reaches(g, b)) return false;  // a path through another group
     Group trial = groups_[g];
@@ -163,6 +172,15 @@ class Grouper {
     trial.made_by.push_back(in.made_by);
     groups_[g] = std::move(trial);
     return true;
+  }
+
+  // Small ones need not have loops in common; a few of them, and near each other.
+  bool are_tiny(std::size_t g, const GroupInput& in) const {
+    constexpr std::size_t most_stores = 12, near = 4;
+    return g + near >= groups_.size() &&
+           groups_[g].stores.size() + in.stores.size() <= most_stores &&
+           std::ranges::all_of(groups_[g].stores, is_tiny) &&
+           std::ranges::all_of(in.stores, is_tiny);
   }
 
   // Does group `to` need the open group `from`, directly or not?
