@@ -17,8 +17,10 @@ void expect_share(std::string_view what, double v) {
   if (!(v >= 0 && v < 1)) refuse<ValueError>("{} is {}; give 0 or more and less than 1", what, v);
 }
 
-void expect_not_negative(std::string_view what, double v) {
-  if (!(v >= 0)) refuse<ValueError>("{} is {}; give 0 or more", what, v);
+using Named = std::pair<std::string_view, double>;
+void expect_not_negative(std::initializer_list<Named> options) {
+  for (const auto& [name, v] : options)
+    if (!(v >= 0)) refuse<ValueError>("{} is {}; give 0 or more", name, v);
 }
 
 }  // namespace
@@ -85,8 +87,7 @@ SGD::SGD(std::vector<Tensor> p, double lr, Where where)
 SGD::SGD(std::vector<Tensor> p, Options o, Where where)
     : Optimizer("SGD", std::move(p), o.lr, where), options_(o) {
   const Within op("SGD", where);
-  expect_not_negative("the momentum", o.momentum);
-  expect_not_negative("the weight decay", o.weight_decay);
+  expect_not_negative({{"the momentum", o.momentum}, {"the weight decay", o.weight_decay}});
   if (o.nesterov && (o.momentum == 0 || o.dampening != 0))
     refuse<ValueError>("nesterov takes a momentum and no dampening; set momentum above 0");
   if (o.momentum != 0) momentum_ = zeros_like_parameters();
@@ -124,9 +125,8 @@ RMSprop::RMSprop(std::vector<Tensor> p, Options o, Where where)
     : Optimizer("RMSprop", std::move(p), o.lr, where), options_(o) {
   const Within op("RMSprop", where);
   expect_share("alpha", o.alpha);
-  expect_not_negative("eps", o.eps);
-  expect_not_negative("the momentum", o.momentum);
-  expect_not_negative("the weight decay", o.weight_decay);
+  expect_not_negative(
+      {{"eps", o.eps}, {"the momentum", o.momentum}, {"the weight decay", o.weight_decay}});
   square_ = zeros_like_parameters();
   if (o.centered) mean_ = zeros_like_parameters();
   if (o.momentum != 0) momentum_ = zeros_like_parameters();
@@ -166,8 +166,7 @@ Adam::Adam(std::string_view name, std::vector<Tensor> p, Options o, bool decoupl
   const Within op(name, where);
   expect_share("beta1", o.beta1);
   expect_share("beta2", o.beta2);
-  expect_not_negative("eps", o.eps);
-  expect_not_negative("the weight decay", o.weight_decay);
+  expect_not_negative({{"eps", o.eps}, {"the weight decay", o.weight_decay}});
   mean_ = zeros_like_parameters();
   square_ = zeros_like_parameters();
   const std::string device = parameters_[0].device();
