@@ -372,9 +372,9 @@ Tensor Tensor::index_select(int axis, const Tensor& index, Where at) const {
   const Within within("index_select", at);
   const int a = checked_axis(axis, *this);
   expect_integers("the index", index);
-  Dims line(idx(ndim()), 1), wide = shape();
-  line[idx(a)] = wide[idx(a)] = index.numel();
-  return gather(a, index.reshape(line).expand(wide));
+  Dims wide = shape();
+  wide[idx(a)] = index.numel();
+  return gather(a, along(index, a, ndim()).expand(wide));
 }
 
 Tensor Tensor::scatter(int axis, const Tensor& index, const Operand& source, Where at) const {

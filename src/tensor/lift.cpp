@@ -226,10 +226,13 @@ Tensor with_element_gradient(const Tensor& value, const std::vector<Tensor>& inp
       }));
 }
 
-Tensor places_along(int axis, std::int64_t count, int ndim, const std::string& device) {
+Tensor along(const Tensor& elements, int axis, int ndim) {
   Dims line(idx(ndim), 1);
-  line[idx(axis)] = count;
-  return Tensor::arange(count, {DType::int64, device, false}).reshape(line);
+  line[idx(axis)] = elements.numel();
+  return elements.reshape(line);
+}
+Tensor places_along(int axis, std::int64_t count, int ndim, const std::string& device) {
+  return along(Tensor::arange(count, {DType::int64, device, false}), axis, ndim);
 }
 
 Tensor cut(const Tensor& x, int axis, std::int64_t begin, std::int64_t end) {

@@ -71,7 +71,8 @@ Tensor with_own_gradient(const Tensor& value, const std::vector<Tensor>& inputs,
 // The same for an elementwise op of inputs of one shape: a branch not taken adds exactly 0.
 Tensor with_element_gradient(const Tensor& value, const std::vector<Tensor>& inputs,
                              GradientRule rule);
-// The places along an axis, in a shape of 1 at all other axes.
+// The elements along one axis, 1 at all others; of places, 0, 1, ..
+Tensor along(const Tensor& elements, int axis, int ndim);
 Tensor places_along(int axis, std::int64_t count, int ndim, const std::string& device);
 // Every axis from its begin to its end, but one.
 Tensor cut(const Tensor&, int axis, std::int64_t begin, std::int64_t end);

@@ -26,10 +26,7 @@ void expect_options(const Tensor& x, const LossOptions& o) {
 
 // x times the weights of its classes.
 Tensor weighted(const Tensor& x, const LossOptions& o) {
-  if (!o.weight.is_defined()) return x;
-  Dims line(idx(x.ndim()), 1);
-  line[idx(class_axis(x))] = x.size(class_axis(x));
-  return x * o.weight.reshape(line);
+  return o.weight.is_defined() ? x * along(o.weight, class_axis(x), x.ndim()) : x;
 }
 
 // The sum of weight * loss over the chosen classes, and of the weights.

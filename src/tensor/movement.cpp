@@ -255,11 +255,9 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, Where where) {
   Dims full;
   for (const Tensor& t : axes) full.push_back(t.numel());
   std::vector<Tensor> out;
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    Dims line(axes.size(), 1);
-    line[i] = full[i];
-    out.push_back(axes[i].reshape(line).expand(full));
-  }
+  for (const Tensor& t : axes)
+    out.push_back(
+        along(t, static_cast<int>(out.size()), static_cast<int>(axes.size())).expand(full));
   return out;
 }
 

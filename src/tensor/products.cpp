@@ -223,10 +223,7 @@ Tensor Tensor::conv(const Tensor& weight, const Tensor& bias, const ConvOptions&
   } else {
     y = conv_product(x, weight, sizes, result);
   }
-  if (!bias.is_defined()) return y;
-  Dims line(idx(ndim()), 1);
-  line[1] = outs;
-  return y + bias.reshape(line);
+  return bias.is_defined() ? y + along(bias, 1, ndim()) : y;
 }
 
 Tensor Tensor::conv2d(const Tensor& weight, const Tensor& bias, std::int64_t stride,
