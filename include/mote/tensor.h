@@ -216,7 +216,7 @@ class Tensor {
   template <Arithmetic T>
   std::vector<T> to_vector(Where = Where::here()) const;         // row-major, converted to T
   std::vector<std::byte> to_bytes(Where = Where::here()) const;  // row-major elements as they are
-  std::string text() const;                                      // as NumPy prints
+  std::string text(Where = Where::here()) const;                 // as NumPy prints
 
   // ---- autograd
   bool requires_grad() const;
@@ -535,7 +535,7 @@ class Training {
 void manual_seed(std::uint64_t);
 void realize(const std::vector<Tensor>&, Where = Where::here());  // together: they share kernels
 std::ostream& operator<<(std::ostream&, const Tensor&);
-void show(const Tensor&);  // prints it on stdout
+void show(const Tensor&, Where = Where::here());  // prints it on stdout
 
 template <Arithmetic N>
 Tensor::Tensor(N value, Where where) {

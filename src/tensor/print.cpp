@@ -152,13 +152,17 @@ class Printer {
 
 }  // namespace
 
-std::string Tensor::text() const {
+std::string Tensor::text(Where where) const {
+  const Within op("text", where);
   if (!is_defined()) return "(undefined)";
-  const auto bytes = to_bytes(Where{});
+  const auto bytes = to_bytes();
   return Printer(*this, bytes).run();
 }
 
-std::ostream& operator<<(std::ostream& out, const Tensor& t) { return out << t.text(); }
-void show(const Tensor& t) { std::cout << t.text() << std::endl; }
+std::ostream& operator<<(std::ostream& out, const Tensor& t) { return out << t.text(Where{}); }
+void show(const Tensor& t, Where where) {
+  const Within op("show", where);
+  std::cout << t.text() << std::endl;
+}
 
 }  // namespace mote

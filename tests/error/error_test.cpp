@@ -380,11 +380,14 @@ TEST_F(Errors, Jit) {
   auto nests = jit([&](const Tensor& q) { return twice(q) + 1; });
   auto undefined = jit([](const Tensor&) { return Tensor(); });
   auto sum = jit([](const Tensor& q, const Tensor& r) { return q + r; });
+  auto shows = jit([](const Tensor& q) { show(q); return q * 2; });
   const Tensor q = Tensor::ones({3}).realize();
+  shows(q);
   reads(q);  // the first call is plain
   nests(q);
   expect_errors({
       {jit_error, [&] { reads(q); }, "item: a value is read on the host while a function is recorded at HERE; return the tensor and read it after the call"},
+      {jit_error, [&] { shows(q); }, "show: a value is read on the host while a function is recorded at HERE; return the tensor and read it after the call"},
       {jit_error, [&] { nests(q); }, "jit: a captured function was called while another one is recorded (begun at HERE); call the inner function itself, not its jit"},
       {jit_error, [&] { undefined(q); }, "jit: a result is not defined at HERE; return tensors that hold something"},
       {jit_error, [&] { sum(q, q); }, "jit: inputs 0 and 1 are the same tensor at HERE; give it once, and use it twice inside"},
