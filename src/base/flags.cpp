@@ -17,16 +17,16 @@ namespace {
 constexpr Flag table[] = {
     {"MOTE_DEVICE",      "",   "the default device, such as CPU, CLANG, REF or NULL:LLVM"},
     {"MOTE_THREADS",     "0",  "threads of the CPU devices; 0: all cores. Never changes a result"},
-    {"MOTE_DEBUG",       "0",  "1 devices, 2 launches, 3 moves, 4 source, 5 IR, 6 rewrites, 7 assembly"},
+    {"MOTE_DEBUG",       "0",  "1 device, 2 launch, 3 moves, 4 source, 5 IR, 6 rules, 7 assembly"},
     {"MOTE_DUMP",        "",   "a folder: each phase writes a numbered file there"},
     {"MOTE_CACHE",       "1",  "0: compiled kernels are not kept on disk"},
     {"MOTE_CACHE_DIR",   "",   "where they are kept; default $XDG_CACHE_HOME/mote"},
     {"MOTE_MEMORY_PLAN", "1",  "0: temporaries never share bytes"},
     {"MOTE_NOOPT",       "0",  "1: the plain path: no moves, fast compiles"},
-    {"MOTE_VERIFY",      "0",  "1: every stage is verified; each access is proven inside its memory"},
+    {"MOTE_VERIFY",      "0",  "1: each stage is verified, each access proven inside its memory"},
     {"MOTE_DATA_DIR",    "",   "where data sets are looked for first"},
     {"MOTE_CC",          "",   "the C compiler of CLANG; default: clang-19, clang, gcc, cc"},
-    {"MOTE_LLVM",        "",   "the path of libLLVM for CPU; default: 19, then the newest known one"},
+    {"MOTE_LLVM",        "",   "the path of libLLVM for CPU; default: 19, then the newest known"},
     {"MOTE_GUARD",       "0",  "1: each buffer ends at a page that may not be touched"},
 };
 // clang-format on

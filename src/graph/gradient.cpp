@@ -45,8 +45,8 @@ Lazy moved_as(const Lazy& g, const Lazy& x) {
   }
 }
 
-// g as where(taken, inside, 0): itself, or a view, a cast or the negation of one. Outside of what is
-// taken a view is 0 as well.
+// g as where(taken, inside, 0): itself, or a view, a cast or the negation of one. Outside of what
+// is taken a view is 0 as well.
 struct Branch {
   Lazy taken, inside;  // null where g is none
 };
@@ -374,8 +374,8 @@ std::vector<Lazy> differentiable(std::span<const Lazy> outputs) {
   return order;
 }
 
-// A value that a rule needs and that was overwritten in place since throws. What was computed from it
-// before (a node below the outputs) may be needed: it keeps its value.
+// A value that a rule needs and that was overwritten in place since throws. What was computed from
+// it before (a node below the outputs) may be needed: it keeps its value.
 void refuse_overwritten(const std::vector<Lazy>& results, std::span<const Lazy> outputs) {
   std::unordered_set<const LazyBuffer*> before, seen;
   for (const Lazy& n : topological(outputs)) before.insert(n.get());

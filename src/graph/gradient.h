@@ -1,5 +1,5 @@
-// Reverse-mode gradients of the lazy graph: one rule for each primitive, made of lazy ops itself, so
-// gradients of gradients work.
+// Reverse-mode gradients of the lazy graph: one rule for each primitive, made of lazy ops itself,
+// so gradients of gradients work.
 #pragma once
 #include <functional>
 #include <span>

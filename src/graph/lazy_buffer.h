@@ -4,9 +4,9 @@
 //   auto a = from_buffer(buf, {2, 3}, float32);
 //   auto s = reduce(Op::add, elementwise(Op::mul, {a, a}), {1});   // shape (2, 1): axes stay as 1
 //
-// A movement op is a view: it keeps its op and arguments (its adjoint is read from them) and, beside
-// them, `base` and the tracker composed down to it. Nodes are shared handles; a graph a million
-// nodes deep is freed by a loop.
+// A movement op is a view: it keeps its op and arguments (its adjoint is read from them) and,
+// beside them, `base` and the tracker composed down to it. Nodes are shared handles; a graph a
+// million nodes deep is freed by a loop.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -114,8 +114,8 @@ Lazy copy_to(const Lazy&, Device&);
 Lazy assign(const Lazy& target, const Lazy& value, Region = {});
 Lazy taken(const Lazy&, const Region&);  // a view of the region
 // target with value[.., j, ..] written at index[.., j, ..] along `axis` (index and value have equal
-// shapes, the other axes are target's): op store (last in row-major order wins), add, mul, max, min.
-// An index outside of 0..n-1 writes nothing.
+// shapes, the other axes are target's): op store (last in row-major order wins), add, mul, max,
+// min. An index outside of 0..n-1 writes nothing.
 Lazy scatter(const Lazy& target, const Lazy& index, const Lazy& value, int axis, Op);
 // The same value with another gradient.
 Lazy with_gradient(const Lazy& value, std::vector<Lazy> inputs,

@@ -35,8 +35,7 @@ std::uint64_t claimed_size(const std::vector<std::uint8_t>& bytes) {
 }
 
 // zlib reads plain files too. Bytes are taken as they come: no size is believed before, and what
-// goes on past the size in its header (a small file can inflate to anything) is not read to its
-// end.
+// goes on past the size in its header (a small file can inflate to anything) is never read.
 std::vector<std::uint8_t> inflated(const std::string& path, Where where) {
   const gzFile file = gzopen(path.c_str(), "rb");
   if (!file) refuse(path, "it cannot be opened", where);

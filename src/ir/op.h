@@ -23,7 +23,7 @@ enum class Kind : std::uint8_t {
   row(constant,   leaf,        0, false)  /* arg = the bits of a Scalar of this dtype */           \
   row(variable,   leaf,        0, false)  /* a symbolic integer: text = name, arg..arg2 bounds */  \
   row(range,      leaf,        1, false)  /* a loop index 0..extent-1: arg = id, src = extent */   \
-  row(slot,       leaf,        0, false)  /* an argument: arg = number, arg2 = elements */          \
+  row(slot,       leaf,        0, false)  /* an argument: arg = number, arg2 = elements */         \
   row(neg,        elementwise, 1, false)                                                           \
   row(sqrt,       elementwise, 1, false)                                                           \
   row(exp,        elementwise, 1, false)                                                           \

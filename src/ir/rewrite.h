@@ -18,9 +18,9 @@ struct RewriteOptions {
 // ones applied.
 Expr rewrite(const Expr&, const RuleSet&, const RewriteOptions& = {});
 
-// Every node that is a key replaced, sources first; what a replacement holds is not looked at again.
-// Under a binder of a range that a key names, the key is another expression and stays. Throws
-// InternalError where a binder would capture a free range of a replacement.
+// Every node that is a key replaced, sources first; what a replacement holds is not looked at
+// again. Under a binder of a range that a key names, the key is another expression and stays.
+// Throws InternalError where a binder would capture a free range of a replacement.
 using Replacements = std::unordered_map<Expr, Expr>;
 Expr replace(const Expr&, const Replacements&, const Rebuild& rebuild = with_sources);
 

@@ -3,9 +3,9 @@
 //
 //   {"mul_one", x * 1.0f, x}
 //
-// A hole matches any expression; a repeated one must meet the same node. Patterns leave dtypes open:
-// one of float32 holes matches every dtype, a constant matches by its value (0 and -0 differ), and
-// the constants and operations of a template take the dtype of what was matched.
+// A hole matches any expression; a repeated one must meet the same node. Patterns leave dtypes
+// open: one of float32 holes matches every dtype, a constant matches by its value (0 and -0
+// differ), and the constants and operations of a template take the dtype of what was matched.
 #pragma once
 #include <functional>
 #include <string>

@@ -100,12 +100,17 @@ const RuleSet& float_algebra() {
       {"div_one",      intern(Op::div, float32, {x, constant(float32, 1)}), x},
       {"neg_neg",      -(-x),                          x},
       {"div_to_mul",   intern(Op::div, float32, {x, a}),
-                       [](const Match& m) { return m[x] * (1.0 / m.value(a).as_double()); }, is_power_of_two},
+                       [](const Match& m) { return m[x] * (1.0 / m.value(a).as_double()); },
+                       is_power_of_two},
       {"where_same",   where(c, x, x),                 x},
       {"where_not",    where(not_(c), x, y),           where(c, y, x)},
-      {"where_const",  where(k, x, y),                 [](const Match& m) { return m.value(k).as_bool() ? m[x] : m[y]; }},
+      {"where_const",  where(k, x, y),
+                       [](const Match& m) { return m.value(k).as_bool() ? m[x] : m[y]; }},
       {"where_nested", where(c, where(c, x, y), y),    where(c, x, y)},
-      {"cast_same",    intern(Op::cast, float32, {x}), [](const Match& m) { return m[x]->dtype == m.root()->dtype ? m[x] : Expr(); }},
+      {"cast_same",    intern(Op::cast, float32, {x}),
+                       [](const Match& m) {
+                         return m[x]->dtype == m.root()->dtype ? m[x] : Expr();
+                       }},
       {"cast_cast",    intern(Op::cast, float32, {x}), cast_of_cast},
   };
   return rules;
@@ -114,20 +119,26 @@ const RuleSet& float_algebra() {
 const RuleSet& integer_algebra() {
   static const RuleSet rules{
       {"add_zero",   x + 0.0f,                               x, integral},
-      {"mul_zero",   x * 0.0f,                               [](const Match& m) { return constant(m.root()->dtype, 0); }, integral},
+      {"mul_zero",   x * 0.0f,
+                     [](const Match& m) { return constant(m.root()->dtype, 0); }, integral},
       {"idiv_one",   intern(Op::idiv, float32, {x, constant(float32, 1)}), x, integral},
       {"tdiv_one",   intern(Op::tdiv, float32, {x, constant(float32, 1)}), x, integral},
       {"and_same",   and_(x, x),                             x},
       {"or_same",    or_(x, x),                              x},
       {"and_true",   and_(c, constant(DType::boolean, 1)),   c, boolean_root},
-      {"and_false",  and_(c, constant(DType::boolean, 0)),   [](const Match&) { return constant(DType::boolean, 0); }, boolean_root},
+      {"and_false",  and_(c, constant(DType::boolean, 0)),
+                     [](const Match&) { return constant(DType::boolean, 0); }, boolean_root},
       {"or_false",   or_(c, constant(DType::boolean, 0)),    c, boolean_root},
-      {"or_true",    or_(c, constant(DType::boolean, 1)),    [](const Match&) { return constant(DType::boolean, 1); }, boolean_root},
+      {"or_true",    or_(c, constant(DType::boolean, 1)),
+                     [](const Match&) { return constant(DType::boolean, 1); }, boolean_root},
       {"not_not",    not_(not_(x)),                          x},
       {"lt_bounds",  lt(x, y),                               decided},
       {"eq_bounds",  eq(x, y),                               decided},
-      {"eq_true",    eq(c, constant(DType::boolean, 1)),     c, [](const Match& m) { return m[c]->dtype == DType::boolean; }},
-      {"eq_false",   eq(d, constant(DType::boolean, 0)),     [](const Match& m) { return not_(m[d]); }, [](const Match& m) { return m[d]->dtype == DType::boolean; }},
+      {"eq_true",    eq(c, constant(DType::boolean, 1)),     c,
+                     [](const Match& m) { return m[c]->dtype == DType::boolean; }},
+      {"eq_false",   eq(d, constant(DType::boolean, 0)),
+                     [](const Match& m) { return not_(m[d]); },
+                     [](const Match& m) { return m[d]->dtype == DType::boolean; }},
   };
   return rules;
 }

@@ -7,8 +7,10 @@ namespace {
 
 std::string_view kind_name(Ins kind) {
   // clang-format off
-  constexpr std::string_view names[] = {"constant", "variable", "loop", "chunk", "branch", "otherwise", "end", "elementwise", "broadcast",
-                                        "extract", "build", "horizontal", "shuffle", "load", "store", "declare", "get", "set", "prefetch"};
+  constexpr std::string_view names[] = {
+      "constant",  "variable", "loop",  "chunk",      "branch",  "otherwise", "end",
+      "elementwise", "broadcast", "extract", "build", "horizontal", "shuffle",
+      "load",      "store",    "declare", "get",      "set",     "prefetch"};
   // clang-format on
   return names[static_cast<std::size_t>(kind)];
 }

@@ -53,7 +53,8 @@ enum class Ins : std::uint8_t {
 
 // What an elementwise instruction means where docs/semantics.md leaves work to decompose.cpp, which
 // runs before linearize. After it only these are left, with the machine's meaning:
-//   neg add mul         integers wrap; a float mul and the add of it are rounded once (fma) where only
+//   neg add mul         integers wrap; a float mul and the add of it are rounded once (fma) where
+//                       only
 //                       one side of the add is a mul
 //   div sqrt trunc      floats, exactly rounded
 //   tdiv tmod           integers; the divisor is never 0, nor smallest // -1
@@ -113,9 +114,9 @@ struct Code {
 
 std::string to_text(const Code&);                                          // as above
 std::string to_text(const Code&, const Instruction&, std::size_t number);  // one line of it
-// Types, lanes, order of definition, nesting; and a proof that each access lies inside its memory, by
-// bounds and by its gate and the branches around it. Throws InternalError that names the instruction
-// and, where there is one, counters at which it goes wrong.
+// Types, lanes, order of definition, nesting; and a proof that each access lies inside its memory,
+// by bounds and by its gate and the branches around it. Throws InternalError that names the
+// instruction and, where there is one, counters at which it goes wrong.
 void verify(const Code&);
 
 }  // namespace mote

@@ -1,8 +1,8 @@
 // decompose: what no machine has, in what every machine has. Walks an AST once, sources first.
 //
-// Small floats (float16, bfloat16, float8) are computed as float32 and rounded after each operation:
-// while the walk goes on, such a value is represented by a float32 expression that holds it exactly.
-// The functions of mathematics are in decompose_math.cpp.
+// Small floats (float16, bfloat16, float8) are computed as float32 and rounded after each
+// operation: while the walk goes on, such a value is represented by a float32 expression that holds
+// it exactly. The functions of mathematics are in decompose_math.cpp.
 #include "kernel/decompose.h"
 
 #include <cmath>

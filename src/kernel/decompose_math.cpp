@@ -129,8 +129,8 @@ Expr tanh_double(const Expr& x) {
   return where(eq(x, number(x, 0)), x, where(eq(x, x), signed_y, x));
 }
 
-// Below 1 the Taylor series; above, 1 - e^(-x^2) Q(t) with t = (x - 2.5) / (x + 2.5) and Q fitted to
-// erfc(x) e^(x^2) on 1..6.5 (Chebyshev, error 1.5e-23: tools/fit_math.py).
+// Below 1 the Taylor series; above, 1 - e^(-x^2) Q(t) with t = (x - 2.5) / (x + 2.5) and Q fitted
+// to erfc(x) e^(x^2) on 1..6.5 (Chebyshev, error 1.5e-23: tools/fit_math.py).
 Expr erf_double(const Expr& x) {
   static const std::vector<double> fitted{
       0.21080636406114358065,     -0.3717367339489733533,      0.25171319321744924657,

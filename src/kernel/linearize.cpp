@@ -1,7 +1,7 @@
 // linearize: a Kernel becomes Code. Opening a loop substitutes its range by
-// (counter * step + lane), once for each unrolled copy; before a body is written, the sums and tables
-// below it are: each at the depth that it depends on, sums over equal ranges in one loop. What a
-// value is, and where it is put, is the Writer's.
+// (counter * step + lane), once for each unrolled copy; before a body is written, the sums and
+// tables below it are: each at the depth that it depends on, sums over equal ranges in one loop.
+// What a value is, and where it is put, is the Writer's.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -222,7 +222,8 @@ class Linearizer : Writer {
   }
 
   // Vectors whose lanes lie apart, as many side by side as each has lanes, are loaded the other way
-  // and turned: x[i*100 + lane*7 + 0], .. + 1, .., .. + 7 are the columns of rows that lie together.
+  // and turned: x[i*100 + lane*7 + 0], .. + 1, .., .. + 7 are the columns of rows that lie
+  // together.
   void load_transposed(const std::vector<Expr>& values) {
     if (lanes_ == 1) return;
     struct Columns {
@@ -489,8 +490,8 @@ class Linearizer : Writer {
   }
 
   // The totals over the ranges. Long sums have levels: what the inner ranges add up to, in
-  // accumulators of their own, is added to those of the outer ones, so that no chain of additions is
-  // long.
+  // accumulators of their own, is added to those of the outer ones, so that no chain of additions
+  // is long.
   std::vector<Value> reduce_loops(const std::vector<Expr>& group, std::span<const Expr> ranges,
                                   const std::vector<Expr>& bodies) {
     const std::size_t inner = next_level(group[0], ranges);
@@ -538,8 +539,8 @@ class Linearizer : Writer {
   }
 
   // All additions in one chain, or in one for each copy of the last range. That range has lanes or
-  // copies with accumulators of their own where there are few; and it runs in blocks, each summed by
-  // itself, where it is long.
+  // copies with accumulators of their own where there are few; and it runs in blocks, each summed
+  // by itself, where it is long.
   std::vector<Value> innermost_level(const std::vector<Expr>& group, std::span<const Expr> ranges,
                                      const std::vector<Expr>& bodies) {
     const Expr& r = ranges.back();

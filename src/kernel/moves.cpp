@@ -207,8 +207,8 @@ Expr pivot_of(const Int& axis, const Bindings& taken) {
   refuse("stage", cat("no range of ", short_text(axis.expr()), " is counted once"));
 }
 
-// The value as a table over fresh ranges in place of the axes, read at the axes: of an axis h*2 + r,
-// the table's own range y takes r's place by r := y - h*2, and h must be gone then.
+// The value as a table over fresh ranges in place of the axes, read at the axes: of an axis h*2 +
+// r, the table's own range y takes r's place by r := y - h*2, and h must be gone then.
 Expr as_table(const Kernel& k, const Expr& value, std::span<const Int> axes) {
   Bindings fresh;
   std::vector<Expr> ranges, indices;
@@ -527,8 +527,8 @@ Kernel cut(Kernel k, const Expr& r, std::int64_t at) {
   return k;
 }
 
-// The reader stores f(T[i..]) at index(i..): T's own stores go to index(its own i..), and the reader
-// reads what it is about to overwrite.
+// The reader stores f(T[i..]) at index(i..): T's own stores go to index(its own i..), and the
+// reader reads what it is about to overwrite.
 Kernel home(Kernel k, std::size_t nest) {
   const Nest& own = k.nests.at(nest);
   const Expr memory = own.stores[0]->src[0];

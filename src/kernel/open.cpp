@@ -34,7 +34,8 @@ std::string name_of_kernel(const Expr& sink, const std::vector<Expr>& loops) {
 }
 
 // One id is one range, and no binder hides another: a second extent of an id, and a range that is
-// bound again further in, get ids of their own. Siblings go on sharing theirs, for they share loops.
+// bound again further in, get ids of their own. Siblings go on sharing theirs, for they share
+// loops.
 class UniqueRanges {
  public:
   explicit UniqueRanges(const Expr& sink) {

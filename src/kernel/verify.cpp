@@ -325,8 +325,8 @@ class Verifier {
     return e;
   }
 
-  // Goes through the counters and Variables: all of their values where those are few, which is a proof
-  // as well, else their ends and some places in between.
+  // Goes through the counters and Variables: all of their values where those are few, which is a
+  // proof as well, else their ends and some places in between.
   class Search {
    public:
     Search(const Expr& index, const Expr& gate, std::int64_t last,

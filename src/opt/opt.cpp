@@ -97,8 +97,8 @@ Expr loop_of_stores(const Nest& nest) {
   return {};
 }
 
-// A sum down the columns of a large matrix: several rows at a time are added to a part of the result
-// that stays in the first cache, since a walk down one column would use little of each line.
+// A sum down the columns of a large matrix: several rows at a time are added to a part of the
+// result that stays in the first cache, since a walk down one column would use little of each line.
 //
 //   for (part of the columns) for (rows, 8 at a time) for (columns of the part)
 //     result[column] += the sum over 8 rows
@@ -148,8 +148,8 @@ Kernel with_passes(Kernel k, std::size_t i, const Target& target) {
   return unroll(std::move(k), rows.second, rows_at_once);
 }
 
-// What is read down columns and written along rows, in blocks of both: each line is read and written
-// while it is in the cache, and vectors are turned in registers.
+// What is read down columns and written along rows, in blocks of both: each line is read and
+// written while it is in the cache, and vectors are turned in registers.
 Kernel with_blocks(Kernel k, std::size_t i, const Target& target) {
   constexpr std::int64_t block = 32, least = 1 << 12;
   const Nest& nest = k.nests[i];

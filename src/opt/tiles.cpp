@@ -162,7 +162,8 @@ class Tiler {
 
   bool in_blocks(const Expr& r) const { return std::ranges::find(blocks_, r) != blocks_.end(); }
 
-  // Of a factor, over these loops and one block of the sum; those that a window reads again count once.
+  // Of a factor, over these loops and one block of the sum; those that a window reads again count
+  // once.
   double elements(const Factor& f, std::vector<Expr> loops) const {
     double n = 1;
     for (const Expr& r : those_of(over_, f.value)) {
@@ -225,7 +226,8 @@ class Tiler {
     return f.is_contiguous(r) || (extent(over_.back()) >= 16 && f.is_contiguous(over_.back()));
   }
 
-  // Of one step of the sum with so many vectors and copies: two multiplications and two loads a cycle.
+  // Of one step of the sum with so many vectors and copies: two multiplications and two loads a
+  // cycle.
   double step_cycles(const Tile& t, double vectors, std::span<const double> copies) const {
     double products = vectors, loads = 0;
     for (double c : copies) products *= c;
@@ -305,7 +307,8 @@ class Tiler {
     return best;
   }
 
-  // Copies of one range that the vectors' factor does not depend on, or all of one and some of another.
+  // Copies of one range that the vectors' factor does not depend on, or all of one and some of
+  // another.
   void add_copies(const Tile& t, int used, Tile& best) const {
     for (const Expr& r : spatial_) {
       if (r == t.vector || is_captured(r) ||
@@ -392,8 +395,9 @@ class Tiler {
     unroll_sum(products);
   }
 
-  // The sum becomes a table of its own where other tables or loops around it use it again; and, if it has to be added
-  // up in memory, where it is stored with more done to it or its vectors would be scattered.
+  // The sum becomes a table of its own where other tables or loops around it use it again; and, if
+  // it has to be added up in memory, where it is stored with more done to it or its vectors would
+  // be scattered.
   void alone(Tile& t) {
     const Expr& s = nest().stores[0];
     const bool stored = nest().stores.size() == 1 && s->src[2] == sum_ && s->src.size() == 3 &&
@@ -524,7 +528,8 @@ class Tiler {
     k_ = stage(std::move(k_), f.value, dims);
   }
 
-  // The part that one block of A reads: over its inner loops and the sum, where h*2 + r is one axis.
+  // The part that one block of A reads: over its inner loops and the sum, where h*2 + r is one
+  // axis.
   void pack_block(const Factor& f, const std::vector<Expr>& inner) {
     std::vector<Expr> loops = those_of(inner, f.value), sums;
     for (const Expr& r : those_of(over_, f.value))

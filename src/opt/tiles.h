@@ -17,9 +17,9 @@ Kernel with_tiles(Kernel, std::size_t nest, const Target&);
 // The same for the filling of a table, of which one range is named.
 Kernel with_tiles(Kernel, const Expr& range_of_table, const Target&);
 
-// A table that each iteration of a loop fills for itself, with a sum of products in it (the scores of
-// one query), is filled for a block of iterations at once, and what it is made of becomes tables too:
-// then those products run in tiles.
+// A table that each iteration of a loop fills for itself, with a sum of products in it (the scores
+// of one query), is filled for a block of iterations at once, and what it is made of becomes tables
+// too: then those products run in tiles.
 Kernel with_rows(Kernel, std::size_t nest, const Target&);
 
 }  // namespace mote

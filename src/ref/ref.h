@@ -1,5 +1,5 @@
-// The naive interpreter of the lazy graph: the oracle of every test. It shares no code with schedule,
-// kernel, opt and render: it walks the graph node by node and computes each element as
+// The naive interpreter of the lazy graph: the oracle of every test. It shares no code with
+// schedule, kernel, opt and render: it walks the graph node by node and computes each element as
 // docs/semantics.md says.
 #pragma once
 #include <span>

@@ -1,6 +1,7 @@
 // Code as LLVM IR. One function a phase, in SSA form:
 //
-//   define void @add_p0(ptr %slots, ptr %shared, ptr %scratch, ptr %variables, i64 %begin, i64 %end)
+//   define void @add_p0(ptr %slots, ptr %shared, ptr %scratch, ptr %variables, i64 %begin, i64
+//   %end)
 //   ..
 //   loop0:
 //     %v0 = phi i32 [ %first, %enter0 ], [ %v0.next, %loop0 ]
@@ -9,9 +10,9 @@
 //     %v3 = load <8 x float>, ptr %a3, align 4
 //
 // No pass of LLVM's middle runs over this text, so it is written as that would leave it: what a
-// loop sets is a phi (found by looking ahead in its body), loops test at their bottom behind a guard
-// where they may not run at all, and index arithmetic says that it never wraps. The code generator
-// then folds addresses by itself.
+// loop sets is a phi (found by looking ahead in its body), loops test at their bottom behind a
+// guard where they may not run at all, and index arithmetic says that it never wraps. The code
+// generator then folds addresses by itself.
 #include <algorithm>
 #include <bit>
 #include <cstdio>

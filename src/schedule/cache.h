@@ -1,6 +1,6 @@
 // Equal graphs are scheduled once. The key of a graph is what a schedule depends on, written down
-// node by node, with realized buffers numbered by first appearance; what is kept holds no node and no
-// buffer, only their numbers.
+// node by node, with realized buffers numbered by first appearance; what is kept holds no node and
+// no buffer, only their numbers.
 #pragma once
 #include "schedule/schedule.h"
 

@@ -61,7 +61,8 @@ Expr gathered(const Expr& body, const Expr& r, const Int& at, const Expr& gate) 
   return replace(body, binding, gated);
 }
 
-// sum_r where(r == e, X(r), 0) is X(e) where e is in range. Null where the body is not of that form.
+// sum_r where(r == e, X(r), 0) is X(e) where e is in range. Null where the body is not of that
+// form.
 Expr without_loop(const Expr& body, const std::vector<Expr>& ranges, std::vector<Expr>& left) {
   if (body->op != Op::where || !is_constant(body->src[2]) ||
       scalar_of(body->src[2]).as_double() != 0)
@@ -196,7 +197,8 @@ class Lowerer {
     const Expr s = slot_of(n.get());
     const bool inside = flat.lo() >= 0 && flat.hi() < s->arg2;
     if (n->elements() == 0) return constant(Scalar(n->dtype, 0));
-    // Where the index is inside by itself the mask is the reader's business, unless it is 0 that counts.
+    // Where the index is inside by itself the mask is the reader's business, unless it is 0 that
+    // counts.
     if (is_true(valid) || (inside && is_true(valid))) return load(s, flat.expr());
     return load(s, flat.expr(), valid);
   }

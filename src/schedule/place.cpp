@@ -94,7 +94,8 @@ class Placer {
     note_sums(n);
     Weight weight = added_up(*n);
     if (weight.nodes > most_nodes || weight.leaves > most_leaves) {
-      // What it is made of is stored, not itself: a product over broadcasts is larger than both sides.
+      // What it is made of is stored, not itself: a product over broadcasts is larger than both
+      // sides.
       for (const Lazy& s : n->src)
         if (nodes_[base_of(s).get()] > few_nodes) too_large_.insert(base_of(s).get());
       weight = added_up(*n);

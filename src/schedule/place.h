@@ -1,7 +1,7 @@
 // Placement: where each value of the graph is computed. See docs/schedule.md.
 //
-// A value is a node that is no view. Its uses are the places it is read at: (kernel, index, validity,
-// open loops). From them follows what each choice would cost:
+// A value is a node that is no view. Its uses are the places it is read at: (kernel, index,
+// validity, open loops). From them follows what each choice would cost:
 //   inlined   evaluations x cost        the expression is written again at each use
 //   staged    n x cost + accesses       once for each prefix of the loops, in scratch of its kernel
 //   stored    n x cost + bytes + launch a kernel of its own

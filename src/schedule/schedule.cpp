@@ -127,8 +127,8 @@ class Scheduler {
     return false;
   }
 
-  // Tables are for what stays in half of the second cache while they are filled again and again: past
-  // that the largest is stored.
+  // Tables are for what stays in half of the second cache while they are filled again and again:
+  // past that the largest is stored.
   bool rereads_too_much(const LoweredKernel& kernel) {
     std::int64_t bytes = 0;
     std::pair<const LazyBuffer*, std::int64_t> largest{};

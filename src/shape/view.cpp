@@ -22,8 +22,8 @@ std::vector<Int> row_major(const Shape& shape) {
 
 bool covers(const Span& span, const Int& size) { return span.begin.is(0) && span.end == size; }
 
-// One form for each meaning: stride 0 on axes of size 1, no mask that covers all, one form of a view
-// with no element and of one with no real element.
+// One form for each meaning: stride 0 on axes of size 1, no mask that covers all, one form of a
+// view with no element and of one with no real element.
 View canonical(View v) {
   const bool empty = std::ranges::any_of(v.shape, is_zero);
   if (empty) {

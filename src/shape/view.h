@@ -43,7 +43,8 @@ struct View {
   std::string text() const;
 };
 
-// One axis of `windows`: `count` windows of `size` elements, `step` apart, elements `dilation` apart.
+// One axis of `windows`: `count` windows of `size` elements, `step` apart, elements `dilation`
+// apart.
 struct Window {
   Int size, step = 1, dilation = 1;
   bool operator==(const Window&) const = default;

@@ -113,7 +113,9 @@ const RuleSet& index_algebra() {
   static const Expr x = hole("x", DType::index), s = hole("s"), g = const_hole("g", DType::boolean);
   static const RuleSet rules{
       {"load_never", intern(Op::load, DType::float32, {s, x, g}),
-       [](const Match& m) { return m.value(g).as_bool() ? load(m[s], m[x]) : constant(m.root()->dtype, 0); }},
+       [](const Match& m) {
+         return m.value(g).as_bool() ? load(m[s], m[x]) : constant(m.root()->dtype, 0);
+       }},
       {"cast_index", intern(Op::cast, DType::float32, {x}),
        [](const Match& m) {
          if (m[x]->dtype != DType::index || !is_constant(m[x])) return Expr();

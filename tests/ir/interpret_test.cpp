@@ -1,5 +1,5 @@
 // The naive runner, against loops written here.
-#include "ir/interpret.h"
+#include "support/interpret.h"
 
 #include <gtest/gtest.h>
 

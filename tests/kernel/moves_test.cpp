@@ -9,9 +9,9 @@
 #include "code_interpreter.h"
 #include "engine/launch.h"
 #include "graphs.h"
-#include "ir/interpret.h"
 #include "kernel/kernel.h"
 #include "mote/error.h"
+#include "support/interpret.h"
 #include "testing.h"
 
 namespace mote {

@@ -1,4 +1,4 @@
-#include "ir/interpret.h"
+#include "support/interpret.h"
 
 #include <utility>
 

@@ -8,8 +8,8 @@
 
 namespace mote {
 
-// Runs the stores of a sink in order, each over its free ranges with ascending ids (the last id runs
-// fastest). `slots`: element storage by slot number. InternalError on an access out of bounds.
+// Runs the stores of a sink in order, each over its free ranges with ascending ids (the last id
+// runs fastest). `slots`: element storage by slot number. InternalError on an access out of bounds.
 void interpret(const Expr& sink, std::span<void* const> slots,
                const std::unordered_map<Expr, std::int64_t>& variables = {});
 
