@@ -50,6 +50,8 @@ void write_file(const std::filesystem::path& path, const std::string& text) {
 int train_digits(const TrainOptions& o) {
   using clock = std::chrono::steady_clock;
   if (!o.device.empty()) set_default_device(o.device);
+  if (default_device_name().starts_with("NULL"))
+    throw DeviceError("the device NULL runs nothing, so nothing is learnt; choose CPU or CLANG");
   if (o.threads > 0) set_threads(o.threads);
   if (!std::filesystem::is_directory(o.out))
     throw FileError(cat("--out ", o.out, " is no folder; make it first"));

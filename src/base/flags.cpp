@@ -71,6 +71,12 @@ std::int64_t flag_int(std::string_view name) {
   throw ValueError(cat(name, ": '", text, "' is no integer; ", row(name).help));
 }
 
+bool flag_on(std::string_view name) {
+  const std::string text = flag(name);
+  if (text == "0" || text == "1") return text == "1";
+  throw ValueError(cat(name, ": '", text, "' is neither 0 nor 1; ", row(name).help));
+}
+
 void set_flag(std::string_view name, std::string value) {
   row(name);
   const std::lock_guard lock(settings().mutex);

@@ -19,6 +19,7 @@ std::span<const Flag> all_flags();
 // table (InternalError). Values are read anew at each call, so tests may change them.
 std::string flag(std::string_view name);
 std::int64_t flag_int(std::string_view name);  // ValueError when it is no integer
+bool flag_on(std::string_view name);           // ValueError when it is neither 0 nor 1
 void set_flag(std::string_view name, std::string value);
 void unset_flag(std::string_view name);
 // Grows with each change by set_flag and unset_flag: what a cache of a flag compares.

@@ -25,6 +25,7 @@ struct Readers {
   std::atomic<int> debug{0};
   std::atomic<bool> dumping{false};
   int dumped = 0;
+  std::atomic<bool> complained{false};  // that a dump cannot be written
 };
 
 Readers& readers() {
@@ -52,9 +53,14 @@ void dump(const TraceEvent& e, const std::string& folder) {
   char number[16];
   std::snprintf(number, sizeof number, "%04d", readers().dumped++);
   const std::string name = e.name.empty() ? "" : "_" + file_name(e.name);
-  std::error_code ignored;  // a dump that cannot be written is no reason to fail
-  std::filesystem::create_directories(folder, ignored);
-  std::ofstream(cat(folder, "/", number, "_", file_name(e.phase), name, ".txt")) << e.text << "\n";
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  const std::string path = cat(folder, "/", number, "_", file_name(e.phase), name, ".txt");
+  if (std::ofstream(path) << e.text << "\n") return;
+  // No reason to fail, but to say once.
+  if (!readers().complained.exchange(true))
+    std::fprintf(stderr, "MOTE_DUMP: cannot write %s; give a folder that can be written\n",
+                 path.c_str());
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ std::vector<int> written_slots(const Expr& ast) {
 // The passes of one kernel, in order.
 Prepared prepare(const Expr& ast, const Device& device, bool plain) {
   const Target& target = device.target();
-  const bool checked = flag_int("MOTE_VERIFY") != 0;
+  const bool checked = flag_on("MOTE_VERIFY");
   if (tracing(5)) trace({5, "ast", "", to_text(ast)});
   if (checked) verify_ast(ast);
   Kernel kernel = open(ast);
@@ -77,7 +77,7 @@ Prepared prepare(const Expr& ast, const Device& device, bool plain) {
 
 std::vector<std::shared_ptr<const CompiledKernel>> compile(std::span<const Expr> asts,
                                                            Device& device) {
-  const bool plain = flag_int("MOTE_NOOPT") != 0;
+  const bool plain = flag_on("MOTE_NOOPT");
   std::vector<std::shared_ptr<const CompiledKernel>> out(asts.size());
   std::vector<Prepared> missing;
   std::unordered_map<Expr, std::size_t> at;  // of an AST in `missing`

@@ -85,6 +85,7 @@ std::string fallback_name() {
     device_named("CPU");
     return "CPU";
   } catch (const DeviceError& no_llvm) {  // no LLVM: the C compiler
+    if (!flag("MOTE_LLVM").empty()) throw;  // one was asked for
     try {
       device_named("CLANG");
     } catch (const DeviceError& no_compiler) {

@@ -86,7 +86,7 @@ void run(const Schedule& plan, const Compiled& compiled) {
 
 void realize_scheduled(std::span<const Lazy> roots) {
   ScheduleOptions options;
-  options.memory_plan = flag_int("MOTE_MEMORY_PLAN") != 0;
+  options.memory_plan = flag_on("MOTE_MEMORY_PLAN");
   for (;;) {
     std::unique_lock lock(graph_lock());
     bool hit = false;

@@ -292,7 +292,7 @@ Cache& cache() {
   return *all;
 }
 
-bool is_off() { return forked || flag("MOTE_CACHE") == "0"; }
+bool is_off() { return forked || !flag_on("MOTE_CACHE"); }
 
 }  // namespace
 

@@ -64,6 +64,19 @@ TEST(Flags, AValueThatIsNoIntegerSaysWhatTheFlagMeans) {
   }
 }
 
+TEST(Flags, ASwitchIsZeroOrOne) {
+  EXPECT_TRUE(flag_on("MOTE_CACHE"));
+  const Setting odd("MOTE_CACHE", "maybe");
+  try {
+    flag_on("MOTE_CACHE");
+    FAIL() << "nothing was thrown";
+  } catch (const ValueError& e) {
+    EXPECT_STREQ(
+        e.what(),
+        "MOTE_CACHE: 'maybe' is neither 0 nor 1; 0: compiled kernels are not kept on disk");
+  }
+}
+
 TEST(Flags, AnUnknownFlagIsOurMistake) {
   EXPECT_THROW(flag("MOTE_NOT_THERE"), InternalError);
   EXPECT_THROW(set_flag("MOTE_NOT_THERE", "1"), InternalError);

@@ -110,7 +110,7 @@ class HostProgram final : public Program {
 // ---- HostDevice
 
 HostDevice::HostDevice(std::string name, Target target)
-    : Device(std::move(name), std::move(target)), guarded_(flag_int("MOTE_GUARD") != 0) {}
+    : Device(std::move(name), std::move(target)), guarded_(flag_on("MOTE_GUARD")) {}
 
 HostDevice::~HostDevice() { free_cached(); }
 

@@ -17,7 +17,7 @@ class CpuDevice final : public HostDevice {
 
   std::shared_ptr<Program> compile(const Source& source) override {
     const int level = source.fast_compile ? 0 : 1;
-    const bool verify = flag_int("MOTE_VERIFY") != 0;
+    const bool verify = flag_on("MOTE_VERIFY");
     const std::string how = cat("LLVM level ", level, verify ? " verified " : " ");
     const std::string key =
         cat(how, file_identity(path_), "\n", host_features(), "\n", source.text);
