@@ -84,7 +84,7 @@ std::string fallback_name() {
   try {
     device_named("CPU");
     return "CPU";
-  } catch (const DeviceError& no_llvm) {  // no LLVM: the C compiler
+  } catch (const DeviceError& no_llvm) {    // no LLVM: the C compiler
     if (!flag("MOTE_LLVM").empty()) throw;  // one was asked for
     try {
       device_named("CLANG");
