@@ -18,7 +18,7 @@ def once():
         out = subprocess.run([ROOT / "build/release/examples/hello"], env=env, check=True,
                              capture_output=True, text=True).stdout
         took = time.perf_counter() - begin
-    assert out.strip() == "70.", out
+    assert out.strip() == "70.0", out
     return took
 
 

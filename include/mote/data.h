@@ -13,8 +13,8 @@
 
 namespace mote {
 
-// ---- safetensors: headers are checked as hostile input; a file is written beside its place, synced
-// and renamed. FileError says what is wrong with which file.
+// ---- safetensors: headers are checked as hostile input; a file is written beside its place,
+// synced and renamed. FileError says what is wrong with which file.
 void save(const std::map<std::string, Tensor>&, const std::string& path, Where = Where::here());
 std::map<std::string, Tensor> load(const std::string& path, Where = Where::here());
 
@@ -45,7 +45,8 @@ class Dataset {
   // A range of (x, y), for range-for and progress().
   class Batches {
    public:
-    Batches(const Dataset& set, std::int64_t batch, BatchOptions options);
+    Batches(const Dataset& set, std::int64_t batch, BatchOptions options,
+            Where where = Where::here());
     struct Sentinel {};
     class Iterator {
      public:
@@ -73,10 +74,12 @@ class Dataset {
     BatchOptions options_;
   };
   // They look at this set, which must outlive them.
-  Batches batches(std::int64_t batch, BatchOptions options = {}) const& {
-    return Batches(*this, batch, options);
+  Batches batches(std::int64_t batch, BatchOptions options = {},
+                  Where where = Where::here()) const& {
+    return Batches(*this, batch, options, where);
   }
-  Batches batches(std::int64_t batch, BatchOptions options = {}) const&& = delete;
+  Batches batches(std::int64_t batch, BatchOptions options = {},
+                  Where where = Where::here()) const&& = delete;
 
  private:
   std::vector<std::uint8_t> pixels_, labels_;
@@ -147,7 +150,8 @@ Progress<Range> progress(Range range) {
   return Progress<Range>(std::move(range));
 }
 
-// A picture (H, W), or one with axes of 1 before these, in 0..1 as blocks of text, for the terminal.
+// A picture (H, W), or one with axes of 1 before these, in 0..1 as blocks of text, for the
+// terminal.
 std::string picture(const Tensor&, Where = Where::here());
 
 }  // namespace mote

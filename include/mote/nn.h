@@ -9,6 +9,7 @@
 //   };
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -65,21 +66,39 @@ class Module {
   MOTE_PICK(__VA_ARGS__, MOTE_FIELD_12, MOTE_FIELD_11, MOTE_FIELD_10, MOTE_FIELD_9, MOTE_FIELD_8, \
             MOTE_FIELD_7, MOTE_FIELD_6, MOTE_FIELD_5, MOTE_FIELD_4, MOTE_FIELD_3, MOTE_FIELD_2,   \
             MOTE_FIELD_1, 0)(v, __VA_ARGS__)
+// module.forward(args..), with the place of the call where it takes one: a layer of mote does, and
+// names it in its errors; inside of a user's module the lines of its own forward are better places.
+template <class M, class... A>
+auto forwarded(const M& module, Where at, const A&... args) {
+  if constexpr (requires { module.forward(args..., at); }) return module.forward(args..., at);
+  else return module.forward(args...);
+}
+
 // Up to 12 fields: Tensors, Modules, vectors of Modules. Gives the type a call operator as well.
-#define MOTE_MODULE(Type, ...)                                        \
-  void visit(::mote::nn::FieldVisitor& mote_visitor) const override { \
-    MOTE_FIELDS(mote_visitor, __VA_ARGS__)                            \
-  }                                                                   \
-  template <class... MoteArgs>                                        \
-  auto operator()(const MoteArgs&... args) const {                    \
-    return static_cast<const Type&>(*this).forward(args...);          \
+#define MOTE_MODULE(Type, ...)                                                                     \
+  void visit(::mote::nn::FieldVisitor& mote_visitor) const override {                              \
+    MOTE_FIELDS(mote_visitor, __VA_ARGS__)                                                         \
+  }                                                                                                \
+  template <class A>                                                                               \
+  auto operator()(const A& mote_a, ::mote::Where mote_at = ::mote::Where::here()) const {          \
+    return ::mote::nn::forwarded(static_cast<const Type&>(*this), mote_at, mote_a);                \
+  }                                                                                                \
+  template <class A, class B>                                                                      \
+  auto operator()(const A& mote_a, const B& mote_b, ::mote::Where mote_at = ::mote::Where::here()) \
+      const {                                                                                      \
+    return ::mote::nn::forwarded(static_cast<const Type&>(*this), mote_at, mote_a, mote_b);        \
+  }                                                                                                \
+  template <class... A>                                                                            \
+    requires(sizeof...(A) == 0 || sizeof...(A) > 2)                                                \
+  auto operator()(const A&... mote_args) const {                                                   \
+    return static_cast<const Type&>(*this).forward(mote_args...);                                  \
   }
 
 class Linear : public Module {  // weight (out, in), as in PyTorch
  public:
   Linear(std::int64_t in, std::int64_t out, bool bias = true, Where = Where::here());
   Tensor weight, bias;
-  Tensor forward(const Tensor& x) const;  // (.., in) -> (.., out)
+  Tensor forward(const Tensor& x, Where = Where::here()) const;  // (.., in) -> (.., out)
   MOTE_MODULE(Linear, weight, bias)
 };
 
@@ -93,7 +112,8 @@ class Conv2d : public Module {  // weight (out, in / groups, k, k)
   Conv2d(std::int64_t in, std::int64_t out, std::int64_t kernel, Options, Where = Where::here());
   Tensor weight, bias;
   Options options;
-  Tensor forward(const Tensor& x) const;  // (N, in, H, W) -> (N, out, H', W')
+  Tensor forward(const Tensor& x,
+                 Where = Where::here()) const;  // (N, in, H, W) -> (N, out, H', W')
   MOTE_MODULE(Conv2d, weight, bias)
 };
 
@@ -104,7 +124,7 @@ class BatchNorm : public Module {  // over axis 1 of (N, C, ..)
   Tensor weight, bias, running_mean, running_var;
   double eps, momentum;
   // While Training is on: statistics of the batch, and the running ones (unbiased) move.
-  Tensor forward(const Tensor& x) const;
+  Tensor forward(const Tensor& x, Where = Where::here()) const;
   MOTE_MODULE(BatchNorm, weight, bias, running_mean, running_var)
 };
 
@@ -114,7 +134,7 @@ class LayerNorm : public Module {
   Tensor weight, bias;
   Dims normalized;
   double eps;
-  Tensor forward(const Tensor& x) const;
+  Tensor forward(const Tensor& x, Where = Where::here()) const;
   MOTE_MODULE(LayerNorm, weight, bias)
 };
 
@@ -123,9 +143,9 @@ class GroupNorm : public Module {
   GroupNorm(std::int64_t groups, std::int64_t channels, double eps = 1e-5, bool affine = true,
             Where = Where::here());
   Tensor weight, bias;
-  std::int64_t groups;
+  std::int64_t groups, channels;
   double eps;
-  Tensor forward(const Tensor& x) const;
+  Tensor forward(const Tensor& x, Where = Where::here()) const;
   MOTE_MODULE(GroupNorm, weight, bias)
 };
 
@@ -134,7 +154,7 @@ class RMSNorm : public Module {
   explicit RMSNorm(std::int64_t size, double eps = 1e-6, Where = Where::here());
   Tensor weight;
   double eps;
-  Tensor forward(const Tensor& x) const;
+  Tensor forward(const Tensor& x, Where = Where::here()) const;
   MOTE_MODULE(RMSNorm, weight)
 };
 
@@ -143,17 +163,17 @@ class Embedding : public Module {  // weight (count, size)
   Embedding(std::int64_t count, std::int64_t size, std::optional<std::int64_t> padding_idx = {},
             Where = Where::here());
   Tensor weight;
-  std::optional<std::int64_t> padding_idx;    // this row gets no gradient
-  Tensor forward(const Tensor& index) const;  // (..) -> (.., size)
+  std::optional<std::int64_t> padding_idx;                           // this row gets no gradient
+  Tensor forward(const Tensor& index, Where = Where::here()) const;  // (..) -> (.., size)
   MOTE_MODULE(Embedding, weight)
 };
 
 class Dropout : public Module {
  public:
-  explicit Dropout(double probability = 0.5) : p(probability) {}
+  explicit Dropout(double probability = 0.5, Where = Where::here());
   double p;
-  Tensor forward(const Tensor& x) const { return x.dropout(p); }
-  Tensor operator()(const Tensor& x) const { return forward(x); }
+  Tensor forward(const Tensor& x, Where at = Where::here()) const { return x.dropout(p, at); }
+  Tensor operator()(const Tensor& x, Where at = Where::here()) const { return forward(x, at); }
 };
 
 }  // namespace mote::nn

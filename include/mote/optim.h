@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "mote/tensor.h"
@@ -18,13 +19,13 @@ class Optimizer {
   void step(Where = Where::here());
   void zero_grad();
   double lr() const;
-  void set_lr(double);
+  void set_lr(double, Where = Where::here());
   const std::vector<Tensor>& parameters() const { return parameters_; }
 
  protected:
-  Optimizer(std::vector<Tensor> parameters, double lr);
-  // The new value of parameter i, whose gradient is g; updates the state with assign. Both are given
-  // in the dtype of the state: 8- and 16-bit floats are stepped in float32.
+  Optimizer(std::string_view name, std::vector<Tensor> parameters, double lr, Where);
+  // The new value of parameter i, whose gradient is g; updates the state with assign. Both are
+  // given in the dtype of the state: 8- and 16-bit floats are stepped in float32.
   virtual Tensor update(std::size_t i, const Tensor& parameter, const Tensor& g) = 0;
   virtual void begin_step() {}
   virtual std::vector<Tensor> state() const = 0;      // tensors to realize with the parameters
@@ -40,8 +41,8 @@ class SGD : public Optimizer {  // PyTorch's formula
     double lr = 1e-3, momentum = 0, dampening = 0, weight_decay = 0;
     bool nesterov = false;
   };
-  SGD(std::vector<Tensor> parameters, Options);
-  explicit SGD(std::vector<Tensor> parameters, double lr = 1e-3);
+  SGD(std::vector<Tensor> parameters, Options, Where = Where::here());
+  explicit SGD(std::vector<Tensor> parameters, double lr = 1e-3, Where = Where::here());
 
  private:
   Tensor update(std::size_t, const Tensor&, const Tensor&) override;
@@ -57,8 +58,8 @@ class RMSprop : public Optimizer {  // PyTorch's formula
     double lr = 1e-2, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0;
     bool centered = false;
   };
-  RMSprop(std::vector<Tensor> parameters, Options);
-  explicit RMSprop(std::vector<Tensor> parameters, double lr = 1e-2);
+  RMSprop(std::vector<Tensor> parameters, Options, Where = Where::here());
+  explicit RMSprop(std::vector<Tensor> parameters, double lr = 1e-2, Where = Where::here());
 
  private:
   Tensor update(std::size_t, const Tensor&, const Tensor&) override;
@@ -72,11 +73,11 @@ class Adam : public Optimizer {  // Kingma & Ba 2014, PyTorch's form
   struct Options {
     double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
   };
-  Adam(std::vector<Tensor> parameters, Options);
-  explicit Adam(std::vector<Tensor> parameters, double lr = 1e-3);
+  Adam(std::vector<Tensor> parameters, Options, Where = Where::here());
+  explicit Adam(std::vector<Tensor> parameters, double lr = 1e-3, Where = Where::here());
 
  protected:
-  Adam(std::vector<Tensor> parameters, Options, bool decoupled);
+  Adam(std::string_view name, std::vector<Tensor> parameters, Options, bool decoupled, Where);
 
  private:
   Tensor update(std::size_t, const Tensor&, const Tensor&) override;
@@ -90,8 +91,8 @@ class Adam : public Optimizer {  // Kingma & Ba 2014, PyTorch's form
 
 class AdamW : public Adam {  // Loshchilov & Hutter 2017: decoupled decay
  public:
-  AdamW(std::vector<Tensor> parameters, Options);
-  explicit AdamW(std::vector<Tensor> parameters, double lr = 1e-3);
+  AdamW(std::vector<Tensor> parameters, Options, Where = Where::here());
+  explicit AdamW(std::vector<Tensor> parameters, double lr = 1e-3, Where = Where::here());
 };
 
 }  // namespace mote::optim

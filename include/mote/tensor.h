@@ -1,16 +1,18 @@
 // room: tensor
-// Tensor: an n-dimensional array that is computed when it is needed. Names, argument order, defaults
-// and broadcasting are those of PyTorch and NumPy; docs/semantics.md says what each operation means.
+// Tensor: an n-dimensional array that is computed when it is needed. Names, argument order,
+// defaults and broadcasting are those of PyTorch and NumPy; docs/semantics.md says what each
+// operation means.
 //
 //   Tensor a{{1.f, 2.f}, {3.f, 4.f}}, b = Tensor::arange(2.0);
 //   show((a * b).sum());                    // nothing runs before this line
 //
-// A Tensor is a shared handle: a copy of it sees in-place changes. A movement op or an index gives a
-// value: later writes to its base do not change it. Writing a part goes through the base:
+// A Tensor is a shared handle: a copy of it sees in-place changes. A movement op or an index gives
+// a value: later writes to its base do not change it. Writing a part goes through the base:
 // a(0) = 5, a(Slice(), 1) += b. Tensors may be used from many threads.
 // Every wrong call throws an Error with the user's place; `where` is filled in by itself.
 #pragma once
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -33,32 +35,27 @@ class Part;
 struct Index;
 
 using Dims = std::vector<std::int64_t>;
+using Pairs = std::vector<std::pair<std::int64_t, std::int64_t>>;  // one for each axis
 template <class N>
-concept Arithmetic = std::is_arithmetic_v<N>;
+concept Arithmetic =
+    std::is_arithmetic_v<N> && sizeof(N) <= 8 && !std::is_same_v<std::remove_cv_t<N>, long double>;
 
-// The DType of a C++ type: float32 for float and double literals is the default_float, see Operand.
-template <class T>
+// The DType of a C++ type. A double literal beside a tensor is a number without one, see Operand.
+template <Arithmetic T>
 constexpr DType dtype_of() {
-  if constexpr (std::is_same_v<T, bool>) return DType::boolean;
-  if constexpr (std::is_same_v<T, float>) return DType::float32;
-  if constexpr (std::is_same_v<T, double>) return DType::float64;
-  if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
-    return sizeof(T) == 1   ? DType::int8
-           : sizeof(T) == 2 ? DType::int16
-           : sizeof(T) == 4 ? DType::int32
-                            : DType::int64;
-  }
-  return sizeof(T) == 1   ? DType::uint8
-         : sizeof(T) == 2 ? DType::uint16
-         : sizeof(T) == 4 ? DType::uint32
-                          : DType::uint64;
+  constexpr DType signed_types[] = {DType::int8, DType::int16, DType::int32, DType::int64};
+  constexpr DType unsigned_types[] = {DType::uint8, DType::uint16, DType::uint32, DType::uint64};
+  constexpr int power = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
+  if (std::is_same_v<T, bool>) return DType::boolean;
+  if (std::is_floating_point_v<T>) return sizeof(T) == 4 ? DType::float32 : DType::float64;
+  return std::is_signed_v<T> ? signed_types[power] : unsigned_types[power];
 }
 
 // The dtype of floating literals and creation functions; of integers from untyped sources.
 DType default_float();
 DType default_int();
-void set_default_float(DType);
-void set_default_int(DType);
+void set_default_float(DType, Where = Where::here());
+void set_default_int(DType, Where = Where::here());
 
 // What stands beside an operator: a Tensor or a number, with the place it was written at. A number
 // takes the other side's dtype and never widens it within its kind.
@@ -77,7 +74,7 @@ class Operand {
   enum class Number : std::uint8_t { none, boolean, integer, floating };
   Number number() const { return number_; }
   double real() const { return real_; }
-  std::int64_t integer() const { return integer_; }
+  std::int64_t integer() const { return integer_; }  // past 2^63 - 1: the bits of a uint64
   const std::shared_ptr<struct TensorState>& state() const { return state_; }
   Where where() const { return where_; }
 
@@ -131,19 +128,22 @@ struct Options {  // of creation functions
 };
 
 struct ConvOptions {
-  std::vector<std::int64_t> stride = {1}, padding = {0}, dilation = {1};
+  Dims stride = {1}, padding = {0}, dilation = {1};
   std::int64_t groups = 1;
   // `padding`: one number, one an axis, or before and after each axis, first axis first.
 };
 struct PoolOptions {
-  std::vector<std::int64_t> stride = {};  // empty: the kernel
-  std::vector<std::int64_t> padding = {0}, dilation = {1};
+  Dims stride = {};  // empty: the kernel
+  Dims padding = {0}, dilation = {1};
   bool ceil_mode = false, count_include_pad = true;
 };
 
 class Tensor {
  public:
-  Tensor() = default;  // holds nothing; is_defined() is false
+  Tensor() = default;         // holds nothing; is_defined() is false
+  Tensor(const Tensor&);      // another handle of the same; of a Part: of its value
+  Tensor(Tensor&&) noexcept;  // likewise
+  Tensor& operator=(Tensor) noexcept;
   template <Arithmetic N>
   Tensor(N value, Where where = Where::here());  // a scalar; double literals: default_float
   template <Arithmetic N>
@@ -159,7 +159,8 @@ class Tensor {
   // Copies `bytes` of row-major elements.
   static Tensor from_bytes(std::span<const std::byte> bytes, Dims shape, DType,
                            Options options = {}, Where where = Where::here());
-  // Uses the memory without copying; it must outlive the tensor and everything made of it unrealized.
+  // Uses the memory without copying; it must outlive the tensor and all that is made of it
+  // unrealized.
   static Tensor from_blob(void* data, Dims shape, DType, Where where = Where::here());
 
   // ---- creation
@@ -198,7 +199,7 @@ class Tensor {
   // ---- properties
   bool is_defined() const { return state_ != nullptr; }
   Dims shape() const;
-  std::int64_t size(int axis) const;
+  std::int64_t size(int axis, Where = Where::here()) const;
   int ndim() const;
   std::int64_t numel() const;
   DType dtype() const;
@@ -215,14 +216,14 @@ class Tensor {
   template <Arithmetic T>
   std::vector<T> to_vector(Where = Where::here()) const;         // row-major, converted to T
   std::vector<std::byte> to_bytes(Where = Where::here()) const;  // row-major elements as they are
-  std::string text() const;                                      // as NumPy prints
+  std::string text(Where = Where::here()) const;                 // as NumPy prints
 
   // ---- autograd
   bool requires_grad() const;
   Tensor& set_requires_grad(bool = true, Where = Where::here());  // floats only
   void backward(const Tensor& gradient = {}, bool retain_graph = false, Where = Where::here());
   Tensor grad() const;  // undefined before the first backward
-  void set_grad(const Tensor&);
+  void set_grad(const Tensor&, Where = Where::here());
   Tensor detach(Where = Where::here()) const;
 
   // ---- in place: this handle and its copies see the new value
@@ -256,23 +257,21 @@ class Tensor {
   Tensor transpose(int a = 0, int b = 1, Where = Where::here()) const;
   Tensor t(Where = Where::here()) const;
   Tensor expand(Dims, Where = Where::here()) const;  // -1 keeps a size
-  Tensor shrink(std::vector<std::pair<std::int64_t, std::int64_t>>, Where = Where::here()) const;
+  Tensor shrink(Pairs, Where = Where::here()) const;
   // Before and after each axis, first axis first; negative crops. `value` fills.
-  Tensor pad(std::vector<std::pair<std::int64_t, std::int64_t>>, const Operand& value = 0,
-             Where = Where::here()) const;
+  Tensor pad(Pairs, const Operand& value = 0, Where = Where::here()) const;
   Tensor flip(std::vector<int> axes, Where = Where::here()) const;
   Tensor squeeze(std::optional<int> axis = {}, Where = Where::here()) const;
   Tensor unsqueeze(int axis, Where = Where::here()) const;
   Tensor flatten(int start = 0, int end = -1, Where = Where::here()) const;
   Tensor unflatten(int axis, Dims sizes, Where = Where::here()) const;
   std::vector<Tensor> split(std::int64_t size, int axis = 0, Where = Where::here()) const;
-  std::vector<Tensor> split(std::vector<std::int64_t> sizes, int axis = 0,
-                            Where = Where::here()) const;
+  std::vector<Tensor> split(Dims sizes, int axis = 0, Where = Where::here()) const;
   std::vector<Tensor> chunk(std::int64_t chunks, int axis = 0, Where = Where::here()) const;
   Tensor repeat(Dims repeats, Where = Where::here()) const;
   Tensor repeat_interleave(std::int64_t repeats, std::optional<int> axis = {},
                            Where = Where::here()) const;
-  Tensor roll(std::vector<std::int64_t> shifts, std::vector<int> axes, Where = Where::here()) const;
+  Tensor roll(Dims shifts, std::vector<int> axes, Where = Where::here()) const;
   Tensor unfold(int axis, std::int64_t size, std::int64_t step, Where = Where::here()) const;
   Tensor diag(Where = Where::here()) const;      // vector <-> diagonal matrix
   Tensor diagonal(Where = Where::here()) const;  // of the last two axes
@@ -403,12 +402,9 @@ class Tensor {
                 std::int64_t padding = 0, std::int64_t dilation = 1, std::int64_t groups = 1,
                 Where = Where::here()) const;
   Tensor conv_transpose(const Tensor& weight, const Tensor& bias = {}, const ConvOptions& = {},
-                        std::vector<std::int64_t> output_padding = {0},
-                        Where = Where::here()) const;
-  Tensor max_pool(std::vector<std::int64_t> kernel, const PoolOptions& = {},
-                  Where = Where::here()) const;
-  Tensor avg_pool(std::vector<std::int64_t> kernel, const PoolOptions& = {},
-                  Where = Where::here()) const;
+                        Dims output_padding = {0}, Where = Where::here()) const;
+  Tensor max_pool(Dims kernel, const PoolOptions& = {}, Where = Where::here()) const;
+  Tensor avg_pool(Dims kernel, const PoolOptions& = {}, Where = Where::here()) const;
   Tensor max_pool2d(std::int64_t kernel, Where where = Where::here()) const {
     return max_pool({kernel, kernel}, {}, where);
   }
@@ -426,12 +422,13 @@ class Tensor {
 
  private:
   friend class Operand;
+  friend class Part;
   static Tensor from_elements(const void* data, std::size_t count, DType, Dims, const Options&,
                               Where);
-  double item_double(Where) const;
-  std::int64_t item_int(Where) const;
-  std::vector<double> to_doubles(Where) const;
-  std::vector<std::int64_t> to_ints(Where) const;
+  std::vector<std::byte> converted(DType, Where) const;
+  void read_item(void* value, DType, Where) const;
+  template <class T>
+  std::vector<T> to_vector(DType as, Where) const;
   std::shared_ptr<struct TensorState> state_;
 };
 
@@ -447,22 +444,14 @@ struct Index {
   Index(Tensor t, Where w = Where::here()) : value(std::move(t)), where(w) {}
 };
 
-// The part of a tensor that an index names: reads as a Tensor (a value), writes through the base.
+// The part of a tensor that an index names. It reads as a Tensor and writes through its base, also
+// through a reference to it; a Tensor made of it is a value of its own.
 class Part : public Tensor {
  public:
-  Part(Tensor base, std::vector<Index> indices, Where where);
-  Part(const Part&) = default;
+  Part(const Tensor& base, const std::vector<Index>& indices, Where where);
+  Part(const Part& same) : Tensor() { state_ = same.state_; }
   Part& operator=(const Operand& value);
   Part& operator=(const Part& value) { return *this = Operand(static_cast<const Tensor&>(value)); }
-  Part& operator+=(const Operand& value);
-  Part& operator-=(const Operand& value);
-  Part& operator*=(const Operand& value);
-  Part& operator/=(const Operand& value);
-
- private:
-  Tensor base_;
-  std::vector<Index> indices_;
-  Where where_;
 };
 
 // ---- operators; a number takes the tensor's dtype. `/` on integers gives float32.
@@ -546,7 +535,7 @@ class Training {
 void manual_seed(std::uint64_t);
 void realize(const std::vector<Tensor>&, Where = Where::here());  // together: they share kernels
 std::ostream& operator<<(std::ostream&, const Tensor&);
-void show(const Tensor&);  // prints it on stdout
+void show(const Tensor&, Where = Where::here());  // prints it on stdout
 
 template <Arithmetic N>
 Tensor::Tensor(N value, Where where) {
@@ -590,18 +579,25 @@ Tensor::Tensor(std::initializer_list<std::initializer_list<std::initializer_list
 }
 template <Arithmetic T>
 T Tensor::item(Where where) const {
-  if constexpr (std::is_floating_point_v<T>) return static_cast<T>(item_double(where));
-  return static_cast<T>(item_int(where));
+  T value;
+  read_item(&value, dtype_of<T>(), where);
+  return value;
 }
 template <Arithmetic T>
 std::vector<T> Tensor::to_vector(Where where) const {
-  if constexpr (std::is_floating_point_v<T>) {
-    const auto values = to_doubles(where);
-    return std::vector<T>(values.begin(), values.end());
+  if constexpr (std::is_same_v<T, bool>) {
+    const auto values = to_vector<std::uint8_t>(DType::boolean, where);
+    return std::vector<bool>(values.begin(), values.end());
   } else {
-    const auto values = to_ints(where);
-    return std::vector<T>(values.begin(), values.end());
+    return to_vector<T>(dtype_of<T>(), where);
   }
+}
+template <class T>
+std::vector<T> Tensor::to_vector(DType as, Where where) const {
+  const auto bytes = converted(as, where);
+  std::vector<T> values(bytes.size() / sizeof(T));
+  if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
 }
 
 }  // namespace mote

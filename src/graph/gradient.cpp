@@ -261,31 +261,6 @@ Gradients of_movement(const Lazy& n, const Lazy& g) {
   }
 }
 
-// The part of x in the region, and what is left of g outside of it.
-Lazy taken(const Lazy& x, const Region& region) {
-  Lazy out = x;
-  for (std::size_t i = 0; i < region.size(); ++i) {
-    const Step& s = region[i];
-    const Int low = s.step.lo() < 0 ? s.begin + s.step * (s.count - 1) : s.begin;
-    const Int stride = s.step.lo() < 0 ? -s.step : s.step;
-    Spans spans;
-    for (const Int& size : out->shape) spans.push_back({0, size});
-    spans[i] = {low, low + max(stride * (s.count - 1) + 1, 0)};
-    if (s.count.is(0)) spans[i] = {0, 0};
-    out = shrink(out, spans);
-    if (!stride.is(1) && !s.count.is(0)) {
-      Windows every;
-      for (std::size_t k = 0; k < out->shape.size(); ++k)
-        every.push_back({1, k == i ? stride : Int(1)});
-      Shape shape = out->shape;
-      shape[i] = s.count;
-      out = reshape(windows(out, every), shape);
-    }
-    if (s.step.lo() < 0) out = flip(out, {static_cast<int>(i)});
-  }
-  return out;
-}
-
 Gradients of_graph(const Lazy& n, const Lazy& g) {
   const auto& s = n->src;
   switch (n->op) {
@@ -389,6 +364,10 @@ std::vector<Lazy> differentiable(std::span<const Lazy> outputs) {
         continue;
       }
       const Lazy s = sources[next++];
+      if (s->released)
+        throw GradientError(cat("backward: the history of a tensor of shape ", to_text(s->shape),
+                                " was let go by an earlier backward at ", current_place().text(),
+                                "; give that one retain_graph = true, or detach the tensor"));
       if (s->requires_grad && seen.insert(s.get()).second) stack.emplace_back(s, 0);
     }
   }
@@ -481,6 +460,7 @@ void release_history(std::span<const Lazy> outputs) {
   }
   for (const Lazy& n : interior) {
     n->requires_grad = false;
+    n->released = true;
     n->own_gradient.reset();
     if (n->is_realized()) n->realized_as(n->buffer);
   }

@@ -241,6 +241,28 @@ Lazy contiguous(const Lazy& x) {
   return make_lazy(Op::contiguous, {x}, x->shape, x->dtype, x->device);
 }
 
+// Shrink, then every step-th by windows of one, then flip.
+Lazy taken(const Lazy& x, const Region& region) {
+  Spans spans;
+  Windows every;
+  Axes turned;
+  Shape counts;
+  bool strided = false;
+  for (const Step& s : region) {
+    const bool back = s.step.lo() < 0, none = s.count.is(0);
+    const Int size = back ? -s.step : s.step, reach = s.step * (s.count - 1);
+    const Int low = none ? Int(0) : back ? s.begin + reach : s.begin;
+    if (back) turned.push_back(static_cast<int>(spans.size()));
+    spans.push_back({low, none ? low : low + size * (s.count - 1) + 1});
+    every.push_back({1, none ? Int(1) : size});
+    strided |= !size.is(1) && !none;
+    counts.push_back(s.count);
+  }
+  Lazy out = shrink(x, spans);
+  if (strided) out = reshape(windows(out, every), counts);
+  return flip(out, turned);
+}
+
 Lazy copy_to(const Lazy& x, Device& device) {
   if (x->device == &device) return x;
   Scalar value;
@@ -290,7 +312,7 @@ Lazy with_gradient(const Lazy& value, std::vector<Lazy> inputs,
 }
 
 Lazy detach(const Lazy& x) {
-  if (!x->requires_grad) return x;
+  if (!x->requires_grad && !x->released) return x;
   Lazy n = renamed(x);
   n->requires_grad = false;
   return n;

@@ -63,10 +63,12 @@ class LazyBuffer : public std::enable_shared_from_this<LazyBuffer> {
   ShapeTracker tracker;  // of a view: down to base; else contiguous
 
   bool requires_grad = false;  // set on parameters, inherited
+  bool released = false;       // a backward let its history go
   std::shared_ptr<OwnGradient> own_gradient;
-  Where made;         // the user's place, for messages
-  Where overwritten;  // where it was written in place since (line 0: never)
-  std::string name;   // of a parameter or input, for messages and dumps
+  std::weak_ptr<struct TensorState> handle;  // of a leaf: whose gradient it is
+  Where made;                                // the user's place, for messages
+  Where overwritten;                         // where it was written in place since (line 0: never)
+  std::string name;                          // of a parameter or input, for messages and dumps
 
   // The bytes, once realized. Guarded by graph_lock() while scheduling; a realized node keeps its
   // sources only if `keeps_sources`.
@@ -110,6 +112,7 @@ Lazy copy_to(const Lazy&, Device&);
 // The value of target with `region` replaced by value (empty region: all of it). When it is
 // realized it takes over target's bytes, in place where nobody else needs the old ones.
 Lazy assign(const Lazy& target, const Lazy& value, Region = {});
+Lazy taken(const Lazy&, const Region&);  // a view of the region
 // target with value[.., j, ..] written at index[.., j, ..] along `axis` (index and value have equal
 // shapes, the other axes are target's): op store (last in row-major order wins), add, mul, max,
 // min. An index outside of 0..n-1 writes nothing.

@@ -9,6 +9,7 @@
 #include "base/flags.h"
 #include "base/text.h"
 #include "mote/data.h"
+#include "tensor/errors.h"
 
 namespace mote::data {
 namespace {
@@ -155,7 +156,7 @@ Dataset::Dataset(std::vector<std::uint8_t> pixels, std::vector<std::uint8_t> lab
   if (height < 0 || width < 0 || __builtin_mul_overflow(size(), picture, &total) ||
       pixels_.size() != static_cast<std::uint64_t>(total))
     throw ShapeError(cat("dataset: ", labels_.size(), " labels for ", pixels_.size(), " pixels of ",
-                         height, " x ", width));
+                         height, " x ", width, "; give height * width bytes for each label"));
 }
 
 Dataset Dataset::first(std::int64_t count) const {
@@ -189,11 +190,17 @@ std::pair<Tensor, Tensor> Dataset::all() const {
   return pick(which);
 }
 
-Dataset::Batches::Batches(const Dataset& set, std::int64_t batch, BatchOptions options)
+Dataset::Batches::Batches(const Dataset& set, std::int64_t batch, BatchOptions options, Where where)
     : set_(&set), batch_(batch), options_(options) {
-  if (batch < 1) throw ValueError(cat("batches: the batch size is ", batch, "; give 1 or more"));
+  const Within op("batches", where);
+  if (batch < 1) mote::refuse<ValueError>("the batch size is {}; give 1 or more", batch);
   if (options.epochs < 0)
-    throw ValueError(cat("batches: the number of epochs is ", options.epochs, "; give 0 or more"));
+    mote::refuse<ValueError>("the number of epochs is {}; give 0 or more", options.epochs);
+  if (options.drop_last && set.size() > 0 && batch > set.size())
+    mote::refuse<ValueError>(
+        "a batch of {} is more than the {} pictures; give a smaller one, or "
+        "drop_last = false",
+        batch, set.size());
 }
 
 std::int64_t Dataset::Batches::count() const {

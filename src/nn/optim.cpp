@@ -1,23 +1,54 @@
 #include "mote/optim.h"
 
+#include <cmath>
+
+#include "tensor/errors.h"
+
 namespace mote::optim {
 
-Optimizer::Optimizer(std::vector<Tensor> parameters, double lr)
+namespace {
+
+void expect_rate(double lr) {
+  if (!(lr >= 0 && lr < INFINITY))
+    refuse<ValueError>("the learning rate is {}; give a finite number of 0 or more", lr);
+}
+
+void expect_share(std::string_view what, double v) {
+  if (!(v >= 0 && v < 1)) refuse<ValueError>("{} is {}; give 0 or more and less than 1", what, v);
+}
+
+using Named = std::pair<std::string_view, double>;
+void expect_not_negative(std::initializer_list<Named> options) {
+  for (const auto& [name, v] : options)
+    if (!(v >= 0)) refuse<ValueError>("{} is {}; give 0 or more", name, v);
+}
+
+}  // namespace
+
+Optimizer::Optimizer(std::string_view name, std::vector<Tensor> parameters, double lr, Where where)
     : parameters_(std::move(parameters)) {
-  if (parameters_.empty())
-    throw ValueError("optimizer: no parameter is given; pass module.parameters()");
-  for (const Tensor& p : parameters_)
-    if (!p.requires_grad())
-      throw GradientError(
-          "optimizer: a parameter does not require a gradient; call set_requires_grad on it first");
-  if (!(lr >= 0))
-    throw ValueError("optimizer: the learning rate " + std::to_string(lr) + " is negative");
+  const Within op(name, where);
+  if (parameters_.empty()) refuse<ValueError>("no parameter is given; pass module.parameters()");
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (!parameters_[i].requires_grad())
+      refuse<GradientError>(
+          "a parameter does not require a gradient; call set_requires_grad on it "
+          "first");
+    for (std::size_t k = 0; k < i; ++k)
+      if (parameters_[i].same(parameters_[k]))
+        refuse<ValueError>("parameters {} and {} are the same tensor; give each once", k, i);
+  }
+  expect_rate(lr);
   // Bytes of its own, that set_lr writes over.
   lr_ = Tensor(std::vector<float>{static_cast<float>(lr)}, {}, {.device = parameters_[0].device()});
 }
 
 double Optimizer::lr() const { return lr_.item<double>(); }
-void Optimizer::set_lr(double lr) { lr_.assign(lr).realize(); }
+void Optimizer::set_lr(double lr, Where where) {
+  const Within op("set_lr", where);
+  expect_rate(lr);
+  lr_.assign(lr).realize();
+}
 void Optimizer::zero_grad() {
   for (Tensor& p : parameters_) p.set_grad({});
 }
@@ -31,6 +62,7 @@ std::vector<Tensor> Optimizer::zeros_like_parameters() const {
 }
 
 void Optimizer::step(Where where) {
+  const Within op("step", where);
   const NoGrad off;
   std::vector<Tensor> results;
   begin_step();
@@ -39,21 +71,25 @@ void Optimizer::step(Where where) {
     if (!g.is_defined()) continue;
     results.push_back(g);  // .grad stays readable after the step
     const DType wide = accumulator_dtype(parameters_[i].dtype());
-    parameters_[i].assign(update(i, parameters_[i].cast(wide), g.cast(wide)), where);
+    parameters_[i].assign(update(i, parameters_[i].cast(wide), g.cast(wide)));
     results.push_back(parameters_[i]);
   }
   if (results.empty())
-    throw GradientError("optimizer: no parameter has a gradient; call backward before step");
+    refuse<GradientError>("no parameter has a gradient; call backward before step");
   for (Tensor& t : state()) results.push_back(t);
-  realize(results, where);
+  realize(results);
 }
 
 // ---- SGD
 
-SGD::SGD(std::vector<Tensor> p, double lr) : SGD(std::move(p), Options{.lr = lr}) {}
-SGD::SGD(std::vector<Tensor> p, Options o) : Optimizer(std::move(p), o.lr), options_(o) {
-  if (o.nesterov && (o.momentum <= 0 || o.dampening != 0))
-    throw ValueError("SGD: nesterov takes a momentum and no dampening; set momentum above 0");
+SGD::SGD(std::vector<Tensor> p, double lr, Where where)
+    : SGD(std::move(p), Options{.lr = lr}, where) {}
+SGD::SGD(std::vector<Tensor> p, Options o, Where where)
+    : Optimizer("SGD", std::move(p), o.lr, where), options_(o) {
+  const Within op("SGD", where);
+  expect_not_negative({{"the momentum", o.momentum}, {"the weight decay", o.weight_decay}});
+  if (o.nesterov && (o.momentum == 0 || o.dampening != 0))
+    refuse<ValueError>("nesterov takes a momentum and no dampening; set momentum above 0");
   if (o.momentum != 0) momentum_ = zeros_like_parameters();
   if (o.momentum != 0 && o.dampening != 0)
     for (std::size_t i = 0; i < parameters_.size(); ++i)
@@ -83,8 +119,14 @@ std::vector<Tensor> SGD::state() const {
 
 // ---- RMSprop
 
-RMSprop::RMSprop(std::vector<Tensor> p, double lr) : RMSprop(std::move(p), Options{.lr = lr}) {}
-RMSprop::RMSprop(std::vector<Tensor> p, Options o) : Optimizer(std::move(p), o.lr), options_(o) {
+RMSprop::RMSprop(std::vector<Tensor> p, double lr, Where where)
+    : RMSprop(std::move(p), Options{.lr = lr}, where) {}
+RMSprop::RMSprop(std::vector<Tensor> p, Options o, Where where)
+    : Optimizer("RMSprop", std::move(p), o.lr, where), options_(o) {
+  const Within op("RMSprop", where);
+  expect_share("alpha", o.alpha);
+  expect_not_negative(
+      {{"eps", o.eps}, {"the momentum", o.momentum}, {"the weight decay", o.weight_decay}});
   square_ = zeros_like_parameters();
   if (o.centered) mean_ = zeros_like_parameters();
   if (o.momentum != 0) momentum_ = zeros_like_parameters();
@@ -115,13 +157,16 @@ std::vector<Tensor> RMSprop::state() const {
 
 // ---- Adam
 
-Adam::Adam(std::vector<Tensor> p, double lr) : Adam(std::move(p), Options{.lr = lr}) {}
-Adam::Adam(std::vector<Tensor> p, Options o) : Adam(std::move(p), o, false) {}
-Adam::Adam(std::vector<Tensor> p, Options o, bool decoupled)
-    : Optimizer(std::move(p), o.lr), options_(o), decoupled_(decoupled) {
-  for (double beta : {o.beta1, o.beta2})
-    if (!(beta >= 0 && beta < 1))
-      throw ValueError("Adam: beta " + std::to_string(beta) + " is not in 0..1; give less than 1");
+Adam::Adam(std::vector<Tensor> p, double lr, Where where)
+    : Adam(std::move(p), Options{.lr = lr}, where) {}
+Adam::Adam(std::vector<Tensor> p, Options o, Where where)
+    : Adam("Adam", std::move(p), o, false, where) {}
+Adam::Adam(std::string_view name, std::vector<Tensor> p, Options o, bool decoupled, Where where)
+    : Optimizer(name, std::move(p), o.lr, where), options_(o), decoupled_(decoupled) {
+  const Within op(name, where);
+  expect_share("beta1", o.beta1);
+  expect_share("beta2", o.beta2);
+  expect_not_negative({{"eps", o.eps}, {"the weight decay", o.weight_decay}});
   mean_ = zeros_like_parameters();
   square_ = zeros_like_parameters();
   const std::string device = parameters_[0].device();
@@ -151,8 +196,9 @@ std::vector<Tensor> Adam::state() const {
   return out;
 }
 
-AdamW::AdamW(std::vector<Tensor> p, double lr)
-    : AdamW(std::move(p), Options{.lr = lr, .weight_decay = 0.01}) {}
-AdamW::AdamW(std::vector<Tensor> p, Options o) : Adam(std::move(p), o, true) {}
+AdamW::AdamW(std::vector<Tensor> p, double lr, Where where)
+    : AdamW(std::move(p), Options{.lr = lr, .weight_decay = 0.01}, where) {}
+AdamW::AdamW(std::vector<Tensor> p, Options o, Where where)
+    : Adam("AdamW", std::move(p), o, true, where) {}
 
 }  // namespace mote::optim

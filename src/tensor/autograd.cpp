@@ -1,6 +1,4 @@
 // backward, .grad, gradient(), and the scopes that say whether history is recorded.
-#include <unordered_map>
-
 #include "graph/gradient.h"
 #include "tensor/lift.h"
 
@@ -9,38 +7,12 @@ namespace {
 
 thread_local bool training = false;
 
-// Which handle a leaf belongs to. A leaf that is written in place becomes another node: the handle
-// is looked up by asking each registered handle for its node.
-struct Leaves {
-  std::mutex mutex;
-  std::unordered_map<const TensorState*, std::weak_ptr<TensorState>> states;
-};
-Leaves& leaves() {
-  static Leaves* const all = new Leaves;
-  return *all;
-}
-
-std::unordered_map<const LazyBuffer*, std::shared_ptr<TensorState>> states_by_node() {
-  std::unordered_map<const LazyBuffer*, std::shared_ptr<TensorState>> out;
-  Leaves& all = leaves();
-  const std::lock_guard lock(all.mutex);
-  for (auto at = all.states.begin(); at != all.states.end();) {
-    const auto state = at->second.lock();
-    if (!state) {
-      at = all.states.erase(at);
-      continue;
-    }
-    const std::lock_guard state_lock(state->mutex);
-    out[state->lazy.get()] = state;
-    ++at;
-  }
-  return out;
-}
-
-std::vector<Lazy> lazies(const std::vector<Tensor>& tensors) {
-  std::vector<Lazy> out;
-  for (const Tensor& t : tensors) out.push_back(t.is_defined() ? t.lazy() : nullptr);
-  return out;
+// The gradient of t has its shape and lies on its device.
+void expect_gradient(const Tensor& g, const Tensor& t) {
+  if (g.shape() != t.shape())
+    refuse<ShapeError>("the gradient has shape {}, the tensor {}; their shapes must be equal", g,
+                       t);
+  expect_same_device(g, t);
 }
 
 }  // namespace
@@ -48,67 +20,53 @@ std::vector<Lazy> lazies(const std::vector<Tensor>& tensors) {
 bool Tensor::requires_grad() const { return lazy()->requires_grad; }
 
 Tensor& Tensor::set_requires_grad(bool on, Where at) {
-  expect_defined("set_requires_grad", *this, at);
+  const Within within("set_requires_grad", at);
   const Lazy old = lazy();
   if (!on) {
     set_lazy(mote::detach(old));
     return *this;
   }
-  if (!is_float(old->dtype)) {
-    fail<GradientError>("set_requires_grad", cat("the dtype is ", std::string(name_of(old->dtype))),
-                        at, "only floats have gradients");
-  }
+  if (!is_float(old->dtype))
+    refuse<GradientError>("the dtype is {}; only floats have gradients", old->dtype);
   // A node of its own: others may hold the old one, without a gradient.
   Lazy leaf;
   if (old->is_realized()) {
     leaf = from_buffer(old->buffer, old->shape, old->dtype);
   } else {
-    const bool before = grad_enabled();
-    set_grad_enabled(false);
+    const NoGrad off;
     leaf = make_lazy(Op::contiguous, {old}, old->shape, old->dtype, old->device);
-    set_grad_enabled(before);
     leaf->own_gradient = std::make_shared<OwnGradient>();
   }
   leaf->requires_grad = true;
   leaf->name = old->name;
+  leaf->handle = state_;
   set_lazy(leaf);
-  const std::lock_guard lock(leaves().mutex);
-  leaves().states[state_.get()] = state_;
   return *this;
 }
 
 void Tensor::backward(const Tensor& seed, bool retain_graph, Where at) {
-  expect_defined("backward", *this, at);
-  const PlaceScope place(at);
+  const Within within("backward", at);
   const Lazy out = lazy();
-  if (!out->requires_grad) {
-    fail<GradientError>("backward", "the tensor does not depend on one that requires a gradient",
-                        at,
-                        "call set_requires_grad on a parameter, and keep the history (no NoGrad, "
-                        "no earlier backward)");
-  }
-  if (!seed.is_defined() && numel() != 1) {
-    fail<GradientError>("backward",
-                        cat("the tensor has shape ", shape_text(*this), ", not one element"), at,
-                        "reduce it first, or give the gradient of the output");
-  }
-  if (seed.is_defined() && seed.shape() != shape()) {
-    fail<ShapeError>(
-        "backward",
-        cat("the gradient has shape ", shape_text(seed), ", the tensor ", shape_text(*this)), at,
-        "their shapes must be equal");
-  }
+  if (!out->requires_grad)
+    refuse<GradientError>(
+        "the tensor does not depend on one that requires a gradient; call "
+        "set_requires_grad on a parameter, and keep the history (no NoGrad, no "
+        "earlier backward)");
+  if (!seed.is_defined() && numel() != 1)
+    refuse<GradientError>(
+        "the tensor has shape {}, not one element; reduce it first, or give the "
+        "gradient of the output",
+        *this);
+  if (seed.is_defined()) expect_gradient(seed, *this);
   const std::vector<Lazy> found = gradient_leaves(std::span(&out, 1));
   const Lazy start = seed.is_defined() ? cast_lazy(seed.lazy(), out->dtype) : nullptr;
   const std::vector<Lazy> grads = gradient(std::span(&out, 1), std::span(&start, 1), found);
-  const auto states = states_by_node();
   for (std::size_t i = 0; i < found.size(); ++i) {
-    const auto state = states.find(found[i].get());
-    if (!grads[i] || state == states.end()) continue;
+    const State state = found[i]->handle.lock();
+    if (!grads[i] || !state) continue;
     const Tensor g = wrap(mote::detach(grads[i]));
-    const std::lock_guard lock(state->second->mutex);
-    Tensor& sum = state->second->grad;
-    sum = sum.is_defined() ? sum + g : g;
+    const std::lock_guard lock(state->mutex);
+    state->grad = state->grad.is_defined() ? state->grad + g : g;
   }
   if (!retain_graph) release_history(std::span(&out, 1));
 }
@@ -119,35 +77,41 @@ Tensor Tensor::grad() const {
   return state_->grad;
 }
 
-void Tensor::set_grad(const Tensor& g) {
+void Tensor::set_grad(const Tensor& g, Where at) {
+  const Within within("set_grad", at);
+  if (g.is_defined()) expect_gradient(g, *this);
+  if (g.is_defined() && g.dtype() != dtype())
+    refuse<DTypeError>("the gradient has dtype {}, the tensor {}; cast the gradient", g.dtype(),
+                       dtype());
+  lazy();
   const std::lock_guard lock(state_->mutex);
   state_->grad = g;
 }
 
-Tensor Tensor::detach(Where at) const {
-  expect_defined("detach", *this, at);
-  return wrap(mote::detach(lazy()));
-}
+Tensor Tensor::detach(Where at) const { return Within("detach", at)(wrap(mote::detach(lazy()))); }
 
 std::vector<Tensor> gradient(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                              const std::vector<Tensor>& seeds, Where at) {
-  const PlaceScope place(at);
-  for (const Tensor& y : outputs) {
-    expect_defined("gradient", y, at);
-    if (!is_float(y.dtype()))
-      fail<GradientError>("gradient", cat("an output has dtype ", std::string(name_of(y.dtype()))),
-                          at, "only floats have gradients");
+  const Within within("gradient", at);
+  if (!seeds.empty() && seeds.size() != outputs.size())
+    refuse<ValueError>("{} seeds for {} outputs; give one for each, or none", seeds.size(),
+                       outputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (!is_float(outputs[i].dtype()))
+      refuse<GradientError>("an output has dtype {}; only floats have gradients",
+                            outputs[i].dtype());
+    if (!seeds.empty() && seeds[i].is_defined()) expect_gradient(seeds[i], outputs[i]);
   }
   for (const Tensor& x : inputs) {
-    expect_defined("gradient", x, at);
     if (!x.requires_grad())
-      fail<GradientError>("gradient", "an input does not require a gradient", at,
-                          "call set_requires_grad on it first");
+      refuse<GradientError>(
+          "an input does not require a gradient; call set_requires_grad on it "
+          "first");
   }
   const auto grads = gradient(lazies(outputs), lazies(seeds), lazies(inputs));
   std::vector<Tensor> out;
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    out.push_back(grads[i] ? wrap(grads[i]) : inputs[i].zeros_like(at));
+    out.push_back(grads[i] ? wrap(grads[i]) : inputs[i].zeros_like());
   return out;
 }
 

@@ -8,39 +8,51 @@ namespace mote {
 namespace {
 
 using Tensors = std::vector<Tensor>;
+using X = const Tensor&;
+using Side = const Operand&;  // of an operator
 
-Tensor apply(Op op, const Tensor& x, Where at) {
-  const PlaceScope place(at);
-  return wrap(elementwise(op, {x.lazy()}));
+Tensor apply(Op op, const Tensor& x) { return wrap(elementwise(op, {x.lazy()})); }
+
+Tensor float_op(std::string_view name, Where at, Op op, const Tensor& x) {
+  const Within within(name, at);
+  return apply(op, as_float(x));
 }
 
-Tensor float_op(std::string_view name, Op op, const Tensor& x, Where at) {
-  expect_defined(name, x, at);
-  return apply(op, as_float(x, at), at);
-}
-
-Tensor binary(std::string_view name, Op op, const Operand& a, const Operand& b) {
-  auto [x, y] = lift(name, a, b);
-  const PlaceScope place(a.where());
+Tensor binary(std::string_view name, Op op, Side a, Side b) {
+  const Within within(name, a.where());
+  auto [x, y] = lift(a, b);
   return wrap(elementwise(op, {x, y}));
+}
+
+// With another op where both are bool.
+Tensor binary(std::string_view name, Op op, Op of_bools, Side a, Side b) {
+  const Within within(name, a.where());
+  return binary(name, common_dtype(a, b) == DType::boolean ? of_bools : op, a, b);
 }
 
 // Runs f in float64 and rounds once: for functions of several steps.
 template <class F>
-Tensor in_double(const Tensor& x, Where at, F f) {
-  const Tensor t = as_float(x, at);
-  if (t.dtype() == DType::float64) return f(t);
-  return f(t.cast(DType::float64, at)).cast(t.dtype(), at);
+Tensor in_double(std::string_view name, Where at, const Tensor& x, F f) {
+  const Within within(name, at);
+  const Tensor t = as_float(x);
+  return f(t.cast(DType::float64)).cast(t.dtype());
 }
 
-void expect_integral(std::string_view name, DType t, Where at) {
+// value(x) as a function whose gradient is g * slope(x, value).
+template <class F>
+Tensor with_slope(const Tensor& value, const Tensor& x, F slope) {
+  return with_element_gradient(value, {x},
+                               [x, slope](X g, X v) { return Tensors{g * slope(x, v)}; });
+}
+
+void expect_bits(DType t) {
   if (is_integer(t) || t == DType::boolean) return;
-  fail<DTypeError>(name, cat("the dtype is ", std::string(name_of(t))), at,
-                   "bit operations take integers and bools; cast first");
+  refuse<DTypeError>("the dtype is {}; bit operations take integers and bools; cast first", t);
 }
 
-Tensor bit_op(std::string_view name, Op op, const Operand& a, const Operand& b) {
-  expect_integral(name, common_dtype(name, a, b), a.where());
+Tensor bit_op(std::string_view name, Op op, Side a, Side b) {
+  const Within within(name, a.where());
+  expect_bits(common_dtype(a, b));
   return binary(name, op, a, b);
 }
 
@@ -50,73 +62,54 @@ Tensor is_negative(const Tensor& x) { return (x < 0.0) | ((x == 0.0) & (1.0 / x 
 
 // ---- operators
 
-Tensor operator+(const Operand& a, const Operand& b) {
-  return binary("add", common_dtype("add", a, b) == DType::boolean ? Op::or_ : Op::add, a, b);
-}
-Tensor operator*(const Operand& a, const Operand& b) {
-  return binary("mul", common_dtype("mul", a, b) == DType::boolean ? Op::and_ : Op::mul, a, b);
-}
-Tensor operator-(const Operand& a, const Operand& b) {
-  auto [x, y] = lift("sub", a, b);
+Tensor operator+(Side a, Side b) { return binary("add", Op::add, Op::or_, a, b); }
+Tensor operator*(Side a, Side b) { return binary("mul", Op::mul, Op::and_, a, b); }
+Tensor operator-(Side a, Side b) {
+  const Within within("sub", a.where());
+  auto [x, y] = lift(a, b);
   if (x->dtype == DType::boolean)
-    fail<DTypeError>("sub", "both operands are bool", a.where(), "use ^ or cast to an integer");
-  const PlaceScope place(a.where());
+    refuse<DTypeError>("both operands are bool; use ^ or cast to an integer");
   return wrap(elementwise(Op::add, {x, elementwise(Op::neg, {y})}));
 }
-Tensor operator/(const Operand& a, const Operand& b) {
-  auto [x, y] = lift("div", a, b);
-  const PlaceScope place(a.where());
-  const DType t = is_float(x->dtype) ? x->dtype : default_float();
-  return wrap(elementwise(Op::div, {cast_lazy(x, t), cast_lazy(y, t)}));
+Tensor operator/(Side a, Side b) {
+  const Within within("div", a.where());
+  auto [x, y] = lift(a, b);
+  return wrap(elementwise(Op::div, {as_float(wrap(x)).lazy(), as_float(wrap(y)).lazy()}));
 }
-Tensor operator%(const Operand& a, const Operand& b) {
-  if (a.number() == Operand::Number::none) return tensor_of(a, "remainder").remainder(b, a.where());
-  return tensor_of(b, "remainder").full_like(a, a.where()).remainder(b, a.where());
-}
-Tensor operator-(const Operand& x) { return tensor_of(x, "neg").neg(x.where()); }
-Tensor operator~(const Operand& x) { return tensor_of(x, "bitwise_not").bitwise_not(x.where()); }
-Tensor operator!(const Operand& x) { return tensor_of(x, "logical_not").logical_not(x.where()); }
-Tensor operator&(const Operand& a, const Operand& b) { return bit_op("and", Op::and_, a, b); }
-Tensor operator|(const Operand& a, const Operand& b) { return bit_op("or", Op::or_, a, b); }
-Tensor operator^(const Operand& a, const Operand& b) { return bit_op("xor", Op::xor_, a, b); }
-Tensor operator<<(const Operand& a, const Operand& b) { return bit_op("shl", Op::shl, a, b); }
-Tensor operator>>(const Operand& a, const Operand& b) { return bit_op("shr", Op::shr, a, b); }
-Tensor operator==(const Operand& a, const Operand& b) { return binary("eq", Op::eq, a, b); }
-Tensor operator!=(const Operand& a, const Operand& b) { return !(a == b); }
-Tensor operator<(const Operand& a, const Operand& b) { return binary("lt", Op::lt, a, b); }
-Tensor operator>(const Operand& a, const Operand& b) { return binary("gt", Op::lt, b, a); }
+Tensor operator-(Side x) { return Within("neg", x.where())(tensor_of(x).neg()); }
+Tensor operator~(Side x) { return Within("bitwise_not", x.where())(tensor_of(x).bitwise_not()); }
+Tensor operator!(Side x) { return Within("logical_not", x.where())(tensor_of(x).logical_not()); }
+Tensor operator&(Side a, Side b) { return bit_op("and", Op::and_, a, b); }
+Tensor operator|(Side a, Side b) { return bit_op("or", Op::or_, a, b); }
+Tensor operator^(Side a, Side b) { return bit_op("xor", Op::xor_, a, b); }
+Tensor operator<<(Side a, Side b) { return bit_op("shl", Op::shl, a, b); }
+Tensor operator>>(Side a, Side b) { return bit_op("shr", Op::shr, a, b); }
+Tensor operator==(Side a, Side b) { return binary("eq", Op::eq, a, b); }
+Tensor operator!=(Side a, Side b) { return Within("ne", a.where())(!(a == b)); }
+Tensor operator<(Side a, Side b) { return binary("lt", Op::lt, a, b); }
+Tensor operator>(Side a, Side b) { return Within("gt", a.where())(b < a); }
 // Not the negation of b < a: with NaN both are false.
-Tensor operator<=(const Operand& a, const Operand& b) { return (a < b) | (a == b); }
-Tensor operator>=(const Operand& a, const Operand& b) { return (b < a) | (a == b); }
+Tensor operator<=(Side a, Side b) { return Within("le", a.where())((a < b) | (a == b)); }
+Tensor operator>=(Side a, Side b) { return Within("ge", a.where())((b < a) | (a == b)); }
 
 Tensor where(const Tensor& condition, const Operand& a, const Operand& b, Where at) {
-  expect_defined("where", condition, at);
-  if (condition.dtype() != DType::boolean) {
-    fail<DTypeError>("where",
-                     cat("the condition has dtype ", std::string(name_of(condition.dtype()))), at,
-                     "compare it with something, or cast it to bool");
-  }
-  auto [x, y] = lift("where", a, b);
-  const PlaceScope place(at);
+  const Within within("where", at);
+  if (condition.dtype() != DType::boolean)
+    refuse<DTypeError>("the condition has dtype {}; compare it with something, or cast it to bool",
+                       condition.dtype());
+  auto [x, y] = lift(a, b);
   Lazy c = condition.lazy();
-  if (c->device != x->device && a.number() != Operand::Number::none &&
-      b.number() != Operand::Number::none) {
-    x = copy_to(x, *c->device);  // two numbers: constants of the condition's device
+  if (is_number(a) && is_number(b)) {  // constants of the condition's device
+    x = copy_to(x, *c->device);
     y = copy_to(y, *c->device);
   }
-  const Shape shape = common_shape("where", c->shape, x->shape, at);
+  const Shape shape = common_shape(c->shape, x->shape);
   return wrap(elementwise(
       Op::where, {broadcast_to(c, shape), broadcast_to(x, shape), broadcast_to(y, shape)}));
 }
 
-Tensor maximum(const Operand& a, const Operand& b) {
-  const bool truth = common_dtype("maximum", a, b) == DType::boolean;
-  return binary("maximum", truth ? Op::or_ : Op::max, a, b);
-}
-Tensor minimum(const Operand& a, const Operand& b) {
-  const bool truth = common_dtype("minimum", a, b) == DType::boolean;
-  return binary("minimum", truth ? Op::and_ : Op::min, a, b);
-}
+Tensor maximum(Side a, Side b) { return binary("maximum", Op::max, Op::or_, a, b); }
+Tensor minimum(Side a, Side b) { return binary("minimum", Op::min, Op::and_, a, b); }
 Tensor Tensor::maximum(const Operand& b, Where at) const {
   return mote::maximum(Operand(*this, at), b);
 }
@@ -127,91 +120,65 @@ Tensor Tensor::minimum(const Operand& b, Where at) const {
 // ---- one operand
 
 Tensor Tensor::neg(Where at) const {
-  expect_defined("neg", *this, at);
+  const Within within("neg", at);
   if (dtype() == DType::boolean)
-    fail<DTypeError>("neg", "the dtype is bool", at, "use ! or cast to an integer");
-  return apply(Op::neg, *this, at);
+    refuse<DTypeError>("the dtype is bool; use ! or cast to an integer");
+  return apply(Op::neg, *this);
 }
 
 Tensor Tensor::sign(Where at) const {
-  expect_defined("sign", *this, at);
+  const Within within("sign", at);
   if (dtype() == DType::boolean) return *this;
-  const Tensor x = detach(at), zero = x.zeros_like(at), one = x.ones_like(at);
+  const Tensor x = detach(), zero = x.zeros_like(), one = x.ones_like();
   const Tensor below = is_unsigned(dtype()) ? zero : -one;
   const Tensor value = mote::where(zero < x, one, mote::where(x < zero, below, zero));
   if (!is_float(dtype())) return value;
-  return with_element_gradient(
-      mote::where(x.isnan(at), x, value), {*this},
-      [](const Tensor& g, const Tensor&) { return Tensors{g.zeros_like()}; });
+  return with_element_gradient(mote::where(x.isnan(), x, value), {*this},
+                               [](X g, X) { return Tensors{g.zeros_like()}; });
 }
 
 Tensor Tensor::abs(Where at) const {
-  expect_defined("abs", *this, at);
+  const Within within("abs", at);
   if (dtype() == DType::boolean || is_unsigned(dtype())) return *this;
-  const Tensor x = detach(at);
-  const Tensor positive = mote::where(x < 0, -x, x);
+  const Tensor x = detach(), positive = mote::where(x < 0, -x, x);
   if (!is_float(dtype())) return positive;
-  return with_element_gradient(
-      positive + 0.0, {*this},
-      [self = *this](const Tensor& g, const Tensor&) { return Tensors{g * self.sign()}; });
+  return with_slope(positive + 0.0, *this, [](X a, X) { return a.sign(); });
 }
 
-Tensor Tensor::exp(Where at) const { return float_op("exp", Op::exp, *this, at); }
-Tensor Tensor::log(Where at) const { return float_op("log", Op::log, *this, at); }
-Tensor Tensor::sqrt(Where at) const { return float_op("sqrt", Op::sqrt, *this, at); }
-Tensor Tensor::sin(Where at) const { return float_op("sin", Op::sin, *this, at); }
-Tensor Tensor::cos(Where at) const { return float_op("cos", Op::cos, *this, at); }
-Tensor Tensor::tanh(Where at) const { return float_op("tanh", Op::tanh, *this, at); }
-Tensor Tensor::erf(Where at) const { return float_op("erf", Op::erf, *this, at); }
-Tensor Tensor::square(Where at) const {
-  expect_defined("square", *this, at);
-  return *this * *this;
-}
-Tensor Tensor::reciprocal(Where at) const { return 1.0 / as_float(*this, at); }
-Tensor Tensor::rsqrt(Where at) const { return 1.0 / sqrt(at); }
-Tensor Tensor::exp2(Where at) const {
-  return in_double(*this, at, [](const Tensor& x) { return (x * std::numbers::ln2).exp(); });
-}
-Tensor Tensor::log2(Where at) const {
-  return in_double(*this, at, [](const Tensor& x) { return x.log() / std::numbers::ln2; });
-}
-Tensor Tensor::log10(Where at) const {
-  return in_double(*this, at, [](const Tensor& x) { return x.log() / std::numbers::ln10; });
-}
-
-// log1p and expm1 by Kahan's correction: the rounding of 1 + x cancels in the quotient.
-Tensor Tensor::log1p(Where at) const {
-  return in_double(*this, at, [](const Tensor& x) {
-    const Tensor d = x.detach(), u = d + 1.0, lost = u - 1.0;
-    const Tensor plain = (lost == 0.0) | !u.isfinite();
-    const Tensor value = mote::where(plain, mote::where(lost == 0.0, d, u.log()),
-                                     u.log() * (d / mote::where(plain, 1.0, lost)));
-    return with_element_gradient(
-        value, {x}, [x](const Tensor& g, const Tensor&) { return Tensors{g / (x + 1.0)}; });
-  });
-}
-Tensor Tensor::expm1(Where at) const {
-  return in_double(*this, at, [](const Tensor& x) {
-    const Tensor d = x.detach(), u = d.exp(), less = u - 1.0;
-    const Tensor plain = (u == 1.0) | (less == -1.0) | !u.isfinite();
-    const Tensor value = mote::where(plain, mote::where(u == 1.0, d, less),
-                                     less * (d / mote::where(plain, 1.0, u.log())));
-    return with_element_gradient(
-        value, {x}, [x](const Tensor& g, const Tensor&) { return Tensors{g * x.exp()}; });
-  });
-}
-
-Tensor Tensor::tan(Where at) const {
-  return in_double(*this, at, [](const Tensor& x) { return x.sin() / x.cos(); });
-}
+Tensor Tensor::exp(Where at) const { return float_op("exp", at, Op::exp, *this); }
+Tensor Tensor::log(Where at) const { return float_op("log", at, Op::log, *this); }
+Tensor Tensor::sqrt(Where at) const { return float_op("sqrt", at, Op::sqrt, *this); }
+Tensor Tensor::sin(Where at) const { return float_op("sin", at, Op::sin, *this); }
+Tensor Tensor::cos(Where at) const { return float_op("cos", at, Op::cos, *this); }
+Tensor Tensor::tanh(Where at) const { return float_op("tanh", at, Op::tanh, *this); }
+Tensor Tensor::erf(Where at) const { return float_op("erf", at, Op::erf, *this); }
+Tensor Tensor::square(Where at) const { return Within("square", at)(*this * *this); }
+Tensor Tensor::reciprocal(Where at) const { return Within("reciprocal", at)(1.0 / *this); }
+Tensor Tensor::rsqrt(Where at) const { return Within("rsqrt", at)(1.0 / sqrt()); }
 
 namespace {
 
+// log1p and expm1 by Kahan's correction: the rounding of 1 + x cancels in the quotient.
+Tensor log1p_double(X x) {
+  const Tensor d = x.detach(), u = d + 1.0, lost = u - 1.0;
+  const Tensor plain = (lost == 0.0) | !u.isfinite();
+  const Tensor value =
+      where(plain, where(lost == 0.0, d, u.log()), u.log() * (d / where(plain, 1.0, lost)));
+  return with_slope(value, x, [](X a, X) { return 1.0 / (a + 1.0); });
+}
+
+Tensor expm1_double(X x) {
+  const Tensor d = x.detach(), u = d.exp(), less = u - 1.0;
+  const Tensor plain = (u == 1.0) | (less == -1.0) | !u.isfinite();
+  const Tensor value =
+      where(plain, where(u == 1.0, d, less), less * (d / where(plain, 1.0, u.log())));
+  return with_slope(value, x, [](X a, X) { return a.exp(); });
+}
+
 // Halves the angle twice, atan(x) = 2 atan(x / (1 + sqrt(1 + x^2))), then the series in x^2
 // (|x| <= tan(pi/16) = 0.199 after 1/x for |x| > 1): 13 terms leave less than 1e-17.
-Tensor atan_double(const Tensor& x) {
-  const Tensor d = x.detach(), size = d.abs();
-  const Tensor large = 1.0 < size;
+Tensor atan_double(X x) {
+  const Tensor d = x.detach(), size = d.abs(), large = 1.0 < size;
   Tensor t = where(large, 1.0 / size, size);
   for (int i = 0; i < 2; ++i) t = t / (1.0 + (1.0 + t * t).sqrt());
   const Tensor z = t * t;
@@ -220,27 +187,13 @@ Tensor atan_double(const Tensor& x) {
   const Tensor angle = series * t * 4.0;
   const Tensor positive = where(large, std::numbers::pi / 2 - angle, angle);
   const Tensor value = where(d < 0.0, -positive, where(d == 0.0, d, positive));
-  return with_element_gradient(
-      value, {x}, [x](const Tensor& g, const Tensor&) { return Tensors{g / (1.0 + x * x)}; });
+  return with_slope(value, x, [](X a, X) { return 1.0 / (1.0 + a * a); });
 }
 
-Tensor asin_double(const Tensor& x) {
-  const Tensor d = x.detach();
-  const Tensor value = atan_double(d / ((1.0 - d) * (1.0 + d)).sqrt());
-  return with_element_gradient(value, {x}, [x](const Tensor& g, const Tensor&) {
-    return Tensors{g / ((1.0 - x) * (1.0 + x)).sqrt()};
-  });
+Tensor asin_double(X x) {
+  const Tensor d = x.detach(), value = atan_double(d / ((1.0 - d) * (1.0 + d)).sqrt());
+  return with_slope(value, x, [](X a, X) { return 1.0 / ((1.0 - a) * (1.0 + a)).sqrt(); });
 }
-
-}  // namespace
-
-Tensor Tensor::atan(Where at) const { return in_double(*this, at, atan_double); }
-Tensor Tensor::asin(Where at) const { return in_double(*this, at, asin_double); }
-Tensor Tensor::acos(Where at) const {
-  return in_double(*this, at,
-                   [](const Tensor& x) { return std::numbers::pi / 2 - asin_double(x); });
-}
-namespace {
 
 // An odd function of its value at |x|: -0.0 and NaN stay.
 Tensor with_sign_of(const Tensor& x, const Tensor& size) {
@@ -253,143 +206,163 @@ Tensor log_of_twice(const Tensor& x, const Tensor& less_one) {
 }
 
 // (E + E / (E + 1)) / 2 with E = e^|x| - 1 is exact for small x; e^x / 2 in two steps for large x.
-Tensor sinh_double(const Tensor& x) {
+Tensor sinh_double(X x) {
   const Tensor d = x.detach(), a = d.abs(), e = a.expm1(), root = (a * 0.5).exp();
   const Tensor size = where(a < 40.0, (e + e / (e + 1.0)) * 0.5, root * 0.5 * root);
-  return with_element_gradient(with_sign_of(d, size), {x}, [x](const Tensor& g, const Tensor&) {
-    return Tensors{g * x.cosh()};
-  });
+  return with_slope(with_sign_of(d, size), x, [](X b, X) { return b.cosh(); });
 }
 
-Tensor cosh_double(const Tensor& x) {
+Tensor cosh_double(X x) {
   const Tensor d = x.detach(), a = d.abs(), root = (a * 0.5).exp();
   const Tensor value = where(a < 40.0, (a.exp() + (-a).exp()) * 0.5, root * 0.5 * root);
-  return with_element_gradient(
-      value, {x}, [x](const Tensor& g, const Tensor&) { return Tensors{g * x.sinh()}; });
+  return with_slope(value, x, [](X b, X) { return b.sinh(); });
 }
 
-Tensor asinh_double(const Tensor& x) {
+Tensor asinh_double(X x) {
   const Tensor d = x.detach(), a = d.abs();
   const Tensor value = with_sign_of(d, log_of_twice(a, a + a * a / (1.0 + (a * a + 1.0).sqrt())));
-  return with_element_gradient(value, {x}, [x](const Tensor& g, const Tensor&) {
-    return Tensors{g / (x * x + 1.0).sqrt()};
-  });
+  return with_slope(value, x, [](X b, X) { return 1.0 / (b * b + 1.0).sqrt(); });
 }
 
-Tensor acosh_double(const Tensor& x) {
+Tensor acosh_double(X x) {
   const Tensor d = x.detach(), over = d - 1.0;
   const Tensor value =
-      mote::where(d < 1.0, NAN, log_of_twice(d, over + (over * 2.0 + over * over).sqrt()));
-  return with_element_gradient(value, {x}, [x](const Tensor& g, const Tensor&) {
-    return Tensors{g / ((x - 1.0).sqrt() * (x + 1.0).sqrt())};
-  });
+      where(d < 1.0, NAN, log_of_twice(d, over + (over * 2.0 + over * over).sqrt()));
+  return with_slope(value, x, [](X b, X) { return 1.0 / ((b - 1.0).sqrt() * (b + 1.0).sqrt()); });
 }
+
+Tensor exp2_double(X x) { return (x * std::numbers::ln2).exp(); }
+Tensor log2_double(X x) { return x.log() / std::numbers::ln2; }
+Tensor log10_double(X x) { return x.log() / std::numbers::ln10; }
+Tensor tan_double(X x) { return x.sin() / x.cos(); }
+Tensor acos_double(X x) { return std::numbers::pi / 2 - asin_double(x); }
+Tensor atanh_double(X x) { return (2.0 * x / (1.0 - x)).log1p() * 0.5; }
 
 }  // namespace
 
-Tensor Tensor::sinh(Where at) const { return in_double(*this, at, sinh_double); }
-Tensor Tensor::cosh(Where at) const { return in_double(*this, at, cosh_double); }
-Tensor Tensor::asinh(Where at) const { return in_double(*this, at, asinh_double); }
-Tensor Tensor::acosh(Where at) const { return in_double(*this, at, acosh_double); }
-Tensor Tensor::atanh(Where at) const {
-  return in_double(*this, at, [](const Tensor& x) { return (2.0 * x / (1.0 - x)).log1p() * 0.5; });
-}
+Tensor Tensor::exp2(Where at) const { return in_double("exp2", at, *this, exp2_double); }
+Tensor Tensor::log2(Where at) const { return in_double("log2", at, *this, log2_double); }
+Tensor Tensor::log10(Where at) const { return in_double("log10", at, *this, log10_double); }
+Tensor Tensor::log1p(Where at) const { return in_double("log1p", at, *this, log1p_double); }
+Tensor Tensor::expm1(Where at) const { return in_double("expm1", at, *this, expm1_double); }
+Tensor Tensor::tan(Where at) const { return in_double("tan", at, *this, tan_double); }
+Tensor Tensor::asin(Where at) const { return in_double("asin", at, *this, asin_double); }
+Tensor Tensor::acos(Where at) const { return in_double("acos", at, *this, acos_double); }
+Tensor Tensor::atan(Where at) const { return in_double("atan", at, *this, atan_double); }
+Tensor Tensor::sinh(Where at) const { return in_double("sinh", at, *this, sinh_double); }
+Tensor Tensor::cosh(Where at) const { return in_double("cosh", at, *this, cosh_double); }
+Tensor Tensor::asinh(Where at) const { return in_double("asinh", at, *this, asinh_double); }
+Tensor Tensor::acosh(Where at) const { return in_double("acosh", at, *this, acosh_double); }
+Tensor Tensor::atanh(Where at) const { return in_double("atanh", at, *this, atanh_double); }
 
 Tensor Tensor::trunc(Where at) const {
-  return is_float(dtype()) ? apply(Op::trunc, *this, at) : *this;
+  return Within("trunc", at)(is_float(dtype()) ? apply(Op::trunc, *this) : *this);
 }
 Tensor Tensor::floor(Where at) const {
-  const Tensor t = trunc(at);
+  const Within within("floor", at);
+  const Tensor t = trunc();
   return is_float(dtype()) ? mote::where(*this < t, t - 1.0, t) : t;
 }
 Tensor Tensor::ceil(Where at) const {
-  const Tensor t = trunc(at);
+  const Within within("ceil", at);
+  const Tensor t = trunc();
   return is_float(dtype()) ? mote::where(t < *this, t + 1.0, t) : t;
 }
 Tensor Tensor::round(Where at) const {
+  const Within within("round", at);
   if (!is_float(dtype())) return *this;
-  const Tensor t = trunc(at), rest = (*this - t).abs(at), half = t * 0.5;
-  const Tensor odd = half.trunc(at) != half;
-  return mote::where((0.5 < rest) | ((rest == 0.5) & odd), t + sign(at), t);
+  const Tensor t = trunc(), rest = (*this - t).abs(), half = t * 0.5;
+  const Tensor odd = half.trunc() != half;
+  return mote::where((0.5 < rest) | ((rest == 0.5) & odd), t + sign(), t);
 }
 
-Tensor Tensor::logical_not(Where at) const { return apply(Op::not_, cast(DType::boolean, at), at); }
+Tensor Tensor::logical_not(Where at) const {
+  return Within("logical_not", at)(apply(Op::not_, cast(DType::boolean)));
+}
 Tensor Tensor::bitwise_not(Where at) const {
-  expect_integral("bitwise_not", dtype(), at);
-  return apply(Op::not_, *this, at);
+  const Within within("bitwise_not", at);
+  expect_bits(dtype());
+  return apply(Op::not_, *this);
 }
-Tensor Tensor::isnan(Where at) const {
-  expect_defined("isnan", *this, at);
-  return *this != *this;
-}
+Tensor Tensor::isnan(Where at) const { return Within("isnan", at)(*this != *this); }
 Tensor Tensor::isinf(Where at) const {
-  if (!is_float(dtype())) return zeros_like(at).cast(DType::boolean, at);
+  const Within within("isinf", at);
+  if (!is_float(dtype())) return zeros_like().cast(DType::boolean);
   return (*this == INFINITY) | (*this == -INFINITY);
 }
-Tensor Tensor::isfinite(Where at) const { return !(isinf(at) | isnan(at)); }
+Tensor Tensor::isfinite(Where at) const { return Within("isfinite", at)(!(isinf() | isnan())); }
 
 // Compared, not by max and min: on its bounds the gradient is 1, and NaN stays.
 Tensor Tensor::clip(std::optional<double> low, std::optional<double> high, Where at) const {
-  if (!low && !high) fail<ValueError>("clip", "no bound is given", at, "give low, high or both");
+  const Within within("clip", at);
+  if (!low && !high) refuse<ValueError>("no bound is given; give low, high or both");
   const bool whole = (!low || *low == std::floor(*low)) && (!high || *high == std::floor(*high));
   if (!is_float(dtype()) && !whole)
-    fail<DTypeError>("clip", "a bound of an integer tensor is no whole number", at,
-                     "cast the tensor");
+    refuse<DTypeError>("a bound of an integer tensor is no whole number; cast the tensor");
   Tensor out = *this;
-  if (low) out = mote::where(out < out.full_like(*low, at), out.full_like(*low, at), out);
-  if (high) out = mote::where(out.full_like(*high, at) < out, out.full_like(*high, at), out);
+  if (low) out = mote::where(out < out.full_like(*low), out.full_like(*low), out);
+  if (high) out = mote::where(out.full_like(*high) < out, out.full_like(*high), out);
   return out;
 }
 
 // ---- activations
 
 Tensor Tensor::relu(Where at) const {
-  expect_defined("relu", *this, at);
-  const Tensor x = detach(at);
-  const Tensor value = mote::where(x <= 0, x.zeros_like(at), x);
+  const Within within("relu", at);
+  const Tensor x = detach(), value = mote::where(x <= 0, x.zeros_like(), x);
   if (!is_float(dtype())) return value;
-  return with_element_gradient(value, {*this}, [](const Tensor& g, const Tensor& out) {
-    return Tensors{mote::where(out <= 0, g.zeros_like(), g)};
-  });
+  return with_element_gradient(
+      value, {*this}, [](X g, X out) { return Tensors{mote::where(out <= 0, g.zeros_like(), g)}; });
 }
 
 // 1 / (1 + e^-x), by e to a negative power only: it never overflows.
 Tensor Tensor::sigmoid(Where at) const {
-  const Tensor x = as_float(*this, at), d = x.detach(at);
-  const Tensor e = (-d.abs(at)).exp(at);
-  const Tensor value = mote::where(d < 0.0, e, e.ones_like(at)) / (1.0 + e);
-  return with_element_gradient(
-      value, {x}, [](const Tensor& g, const Tensor& s) { return Tensors{g * s * (1.0 - s)}; });
+  const Within within("sigmoid", at);
+  const Tensor x = as_float(*this), d = x.detach(), e = (-d.abs()).exp();
+  const Tensor value = mote::where(d < 0.0, e, e.ones_like()) / (1.0 + e);
+  return with_slope(value, x, [](X, X s) { return s * (1.0 - s); });
 }
 
-Tensor Tensor::relu6(Where at) const { return clip(0.0, 6.0, at); }
-Tensor Tensor::silu(Where at) const { return *this * sigmoid(at); }
-Tensor Tensor::quick_gelu(Where at) const { return *this * (*this * 1.702).sigmoid(at); }
 Tensor Tensor::gelu(bool by_tanh, Where at) const {
-  const Tensor x = as_float(*this, at);
-  if (!by_tanh) return x * 0.5 * ((x * (1 / std::numbers::sqrt2)).erf(at) + 1.0);
-  return x * 0.5 * (((x + x * x * x * 0.044715) * std::sqrt(2 / std::numbers::pi)).tanh(at) + 1.0);
+  const Within within("gelu", at);
+  const Tensor x = as_float(*this);
+  if (!by_tanh) return x * 0.5 * ((x * (1 / std::numbers::sqrt2)).erf() + 1.0);
+  return x * 0.5 * (((x + x * x * x * 0.044715) * std::sqrt(2 / std::numbers::pi)).tanh() + 1.0);
 }
-Tensor Tensor::leaky_relu(double slope, Where) const {
-  return mote::where(*this < 0, *this * slope, *this);
+Tensor Tensor::softplus(double beta, Where at) const {
+  const Within within("softplus", at);
+  const Tensor x = as_float(*this);  // max(x, 0) + log(1 + e^-|beta x|) / beta
+  return x.relu() + (-(x * beta).abs()).exp().log1p() / beta;
+}
+Tensor Tensor::relu6(Where at) const { return Within("relu6", at)(clip(0.0, 6.0)); }
+Tensor Tensor::silu(Where at) const { return Within("silu", at)(*this * sigmoid()); }
+Tensor Tensor::quick_gelu(Where at) const {
+  return Within("quick_gelu", at)(*this * (*this * 1.702).sigmoid());
+}
+Tensor Tensor::leaky_relu(double slope, Where at) const {
+  return Within("leaky_relu", at)(mote::where(*this < 0, *this * slope, *this));
 }
 Tensor Tensor::elu(double alpha, Where at) const {
-  return mote::where(0 < *this, *this, minimum(0, at).expm1(at) * alpha);
+  return Within("elu", at)(mote::where(0 < *this, *this, minimum(0).expm1() * alpha));
 }
 Tensor Tensor::celu(double alpha, Where at) const {
-  return mote::where(0 < *this, *this, (minimum(0, at) / alpha).expm1(at) * alpha);
+  return Within("celu", at)(mote::where(0 < *this, *this, (minimum(0) / alpha).expm1() * alpha));
 }
-Tensor Tensor::selu(Where at) const { return elu(1.6732632423543772, at) * 1.0507009873554805; }
-Tensor Tensor::softplus(double beta, Where at) const {
-  const Tensor x = as_float(*this, at);  // max(x, 0) + log(1 + e^-|beta x|) / beta
-  return x.relu(at) + (-(x * beta).abs(at)).exp(at).log1p(at) / beta;
+Tensor Tensor::selu(Where at) const {
+  return Within("selu", at)(elu(1.6732632423543772) * 1.0507009873554805);
 }
-Tensor Tensor::softsign(Where at) const { return *this / (1.0 + abs(at)); }
-Tensor Tensor::mish(Where at) const { return *this * softplus(1.0, at).tanh(at); }
-Tensor Tensor::hardsigmoid(Where at) const { return (*this + 3.0).clip(0.0, 6.0, at) / 6.0; }
-Tensor Tensor::hardswish(Where at) const { return *this * hardsigmoid(at); }
-Tensor Tensor::hardtanh(double low, double high, Where at) const { return clip(low, high, at); }
-Tensor Tensor::logsigmoid(Where at) const { return -((-*this).softplus(1.0, at)); }
+Tensor Tensor::softsign(Where at) const { return Within("softsign", at)(*this / (1.0 + abs())); }
+Tensor Tensor::mish(Where at) const { return Within("mish", at)(*this * softplus().tanh()); }
+Tensor Tensor::hardsigmoid(Where at) const {
+  return Within("hardsigmoid", at)((*this + 3.0).clip(0.0, 6.0) / 6.0);
+}
+Tensor Tensor::hardswish(Where at) const { return Within("hardswish", at)(*this * hardsigmoid()); }
+Tensor Tensor::hardtanh(double low, double high, Where at) const {
+  return Within("hardtanh", at)(clip(low, high));
+}
+Tensor Tensor::logsigmoid(Where at) const {
+  return Within("logsigmoid", at)(-((-*this).softplus()));
+}
 
 // ---- two operands
 
@@ -404,7 +377,7 @@ Tensor leading_bits(const Tensor& a) {
 // Long division: each step takes the multiples of |b| 2^k below what is left, exactly, since a
 // quotient of `bits` bits times a part of the divisor fits in 53. `bits` and `steps` cover every
 // quotient of narrower floats; in float64 those below 2^150.
-Tensor long_division(const Tensor& a, const Tensor& b, bool narrow) {
+Tensor long_division(X a, X b, bool narrow) {
   const int bits = narrow ? 29 : 25, steps = narrow ? 10 : 6;
   Tensor size = b.abs(), left = a.abs();
   const Tensor small = left < size;
@@ -427,21 +400,20 @@ Tensor long_division(const Tensor& a, const Tensor& b, bool narrow) {
   return where(undefined, a.full_like(NAN), where(small, a, where(a < 0.0, -left, left)));
 }
 
-Tensor float_fmod(const Tensor& a, const Tensor& b, bool narrow) {
-  return with_element_gradient(long_division(a.detach(), b.detach(), narrow), {a, b},
-                               [a, b](const Tensor& g, const Tensor& rest) {
-                                 return Tensors{g, -(g * ((a - rest) / b).round())};
-                               });
+Tensor float_fmod(X a, X b, bool narrow) {
+  return with_element_gradient(
+      long_division(a.detach(), b.detach(), narrow), {a, b},
+      [a, b](X g, X rest) { return Tensors{g, -(g * ((a - rest) / b).round())}; });
 }
 
-Tensor float_remainder(const Tensor& a, const Tensor& b, bool narrow) {
+Tensor float_remainder(X a, X b, bool narrow) {
   const Tensor rest = float_fmod(a, b, narrow);
   const Tensor wrong = (rest != 0.0) & ((rest < 0.0) ^ (b < 0.0));
   return where(wrong, rest + b, rest);
 }
 
 // By the remainder: a / b may round up to a whole number.
-Tensor float_floor_divide(const Tensor& a, const Tensor& b, bool narrow) {
+Tensor float_floor_divide(X a, X b, bool narrow) {
   const Tensor plain = (a / b).trunc();
   const Tensor value = ((a - float_remainder(a, b, narrow)) / b).round();
   const Tensor minus = where((a != 0.0) & ((a < 0.0) ^ (b < 0.0)), -1.0, 0.0).cast(a.dtype());
@@ -452,8 +424,17 @@ Tensor float_floor_divide(const Tensor& a, const Tensor& b, bool narrow) {
 // f also learns whether its operands were narrower.
 template <class F>
 Tensor both_in_double(const Tensor& a, const Tensor& b, F f) {
-  if (a.dtype() == DType::float64) return f(a, b, false);
-  return f(a.cast(DType::float64), b.cast(DType::float64), true).cast(a.dtype());
+  const bool narrow = a.dtype() != DType::float64;
+  return f(a.cast(DType::float64), b.cast(DType::float64), narrow).cast(a.dtype());
+}
+
+// Integers have an op of their own.
+Tensor divided(std::string_view name, Side a, Side b, Op of_integers,
+               Tensor (*of_floats)(X, X, bool)) {
+  const Within within(name, a.where());
+  auto [x, y] = lift(a, b);
+  if (!is_float(x->dtype)) return wrap(elementwise(of_integers, {x, y}));
+  return both_in_double(wrap(x), wrap(y), of_floats);
 }
 
 Tensor integer_pow(const Tensor& a, const Tensor& b) {
@@ -468,7 +449,7 @@ Tensor integer_pow(const Tensor& a, const Tensor& b) {
                result);
 }
 
-Tensor float_pow(const Tensor& a, const Tensor& b, bool) {  // float64
+Tensor float_pow(X a, X b, bool) {  // float64
   const Tensor size = (b * a.abs().log()).exp();
   const Tensor whole = b.floor() == b, half = b * 0.5;
   const Tensor odd = whole & (half.floor() != half);
@@ -492,43 +473,35 @@ Tensor whole_pow(const Tensor& x, std::int64_t n) {
 }  // namespace
 
 Tensor Tensor::div(const Operand& b, Rounding rounding, Where at) const {
-  if (rounding == Rounding::none) return Operand(*this, at) / b;
-  if (rounding == Rounding::floor) return floor_divide(b, at);
-  auto [x, y] = lift("div", Operand(*this, at), b);
-  if (is_float(x->dtype)) return wrap(elementwise(Op::trunc, {elementwise(Op::div, {x, y})}));
-  return wrap(elementwise(Op::tdiv, {x, y}));
+  const Within within("div", at);
+  if (rounding == Rounding::none) return *this / b;
+  if (rounding == Rounding::floor) return floor_divide(b);
+  if (is_float(common_dtype(*this, b))) return (*this / b).trunc();
+  return binary("div", Op::tdiv, *this, b);
 }
 
 Tensor Tensor::floor_divide(const Operand& b, Where at) const {
-  auto [x, y] = lift("floor_divide", Operand(*this, at), b);
-  if (!is_float(x->dtype)) return wrap(elementwise(Op::idiv, {x, y}));
-  return both_in_double(wrap(x), wrap(y), float_floor_divide);
+  return divided("floor_divide", Operand(*this, at), b, Op::idiv, float_floor_divide);
 }
-
-Tensor Tensor::remainder(const Operand& b, Where at) const {
-  auto [x, y] = lift("remainder", Operand(*this, at), b);
-  if (!is_float(x->dtype)) return wrap(elementwise(Op::mod, {x, y}));
-  return both_in_double(wrap(x), wrap(y), float_remainder);
-}
-
+Tensor Tensor::remainder(const Operand& b, Where at) const { return Operand(*this, at) % b; }
+Tensor operator%(Side a, Side b) { return divided("remainder", a, b, Op::mod, float_remainder); }
 Tensor Tensor::fmod(const Operand& b, Where at) const {
-  auto [x, y] = lift("fmod", Operand(*this, at), b);
-  if (!is_float(x->dtype)) return wrap(elementwise(Op::tmod, {x, y}));
-  return both_in_double(wrap(x), wrap(y), float_fmod);
+  return divided("fmod", Operand(*this, at), b, Op::tmod, float_fmod);
 }
 
 Tensor Tensor::pow(const Operand& exponent, Where at) const {
-  auto [x, y] = lift("pow", Operand(*this, at), exponent);
+  const Within within("pow", at);
+  auto [x, y] = lift(*this, exponent);
   const Tensor a = wrap(x), b = wrap(y);
   if (!is_float(a.dtype())) return integer_pow(a, b);
   const double n = exponent.real();
-  if (exponent.number() != Operand::Number::none) {
+  if (is_number(exponent)) {
     if (n != 0 && n == std::floor(n) && std::abs(n) <= 64)
       return whole_pow(a, static_cast<std::int64_t>(n));
-    if (n == 0.5) return a.sqrt(at);
+    if (n == 0.5) return a.sqrt();
   }
-  const Tensor value = both_in_double(a.detach(at), b.detach(at), float_pow);
-  return with_element_gradient(value, {a, b}, [a, b](const Tensor& g, const Tensor& out) {
+  const Tensor value = both_in_double(a.detach(), b.detach(), float_pow);
+  return with_element_gradient(value, {a, b}, [a, b](X g, X out) {
     const Tensor by_a = mote::where(b == 0.0, g.zeros_like(), g * b * a.pow(b - 1.0));
     const Tensor by_b = mote::where((a == 0.0) & (0.0 <= b), g.zeros_like(), g * out * a.log());
     return Tensors{by_a, by_b};
@@ -536,31 +509,29 @@ Tensor Tensor::pow(const Operand& exponent, Where at) const {
 }
 
 Tensor Tensor::lerp(const Tensor& end, const Operand& weight, Where at) const {
-  const OuterPlace outer(at);
-  return *this + (Operand(end, at) - *this) * weight;
+  return Within("lerp", at)(*this + (end - *this) * weight);
 }
 
 Tensor Tensor::copysign(const Operand& b, Where at) const {
-  auto [x, y] = lift("copysign", Operand(as_float(*this, at), at), b);
-  const Tensor size = wrap(x).abs(at);
+  const Within within("copysign", at);
+  auto [x, y] = lift(as_float(*this), b);
+  const Tensor size = wrap(x).abs();
   return mote::where(is_negative(wrap(y)), -size, size);
 }
 
 Tensor Tensor::logaddexp(const Operand& b, Where at) const {
-  auto [x, y] = lift("logaddexp", Operand(as_float(*this, at), at), b);
-  const Tensor a = wrap(x), c = wrap(y), top = a.maximum(c, at).detach(at);
-  const Tensor base = mote::where(top.isinf(at), top.zeros_like(at), top);
-  return ((a - base).exp(at) + (c - base).exp(at)).log(at) + base;
+  const Within within("logaddexp", at);
+  auto [x, y] = lift(as_float(*this), b);
+  const Tensor a = wrap(x), c = wrap(y), top = a.maximum(c).detach();
+  const Tensor base = mote::where(top.isinf(), top.zeros_like(), top);
+  return ((a - base).exp() + (c - base).exp()).log() + base;
 }
 
 Tensor Tensor::isclose(const Tensor& b, double rtol, double atol, bool equal_nan, Where at) const {
-  expect_defined("isclose", *this, at);
-  expect_defined("isclose", b, at);
-  common_shape("isclose", lazy()->shape, b.lazy()->shape, at);
-  const OuterPlace outer(at);
-  const Tensor near = (*this - b).abs(at) <= (b.abs(at) * rtol + atol);
-  const Tensor equal = (*this == b) | (near & isfinite(at) & b.isfinite(at));
-  return equal_nan ? equal | (isnan(at) & b.isnan(at)) : equal;
+  const Within within("isclose", at);
+  const Tensor near = (*this - b).abs() <= (b.abs() * rtol + atol);
+  const Tensor equal = (*this == b) | (near & isfinite() & b.isfinite());
+  return equal_nan ? equal | (isnan() & b.isnan()) : equal;
 }
 
 }  // namespace mote

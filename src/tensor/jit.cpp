@@ -45,46 +45,48 @@ void JitFunction::reset() { state_->recordings.clear(); }
 
 namespace {
 
-void check_inputs(const std::vector<Tensor>& inputs, Where at) {
+void check_inputs(const std::vector<Tensor>& inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       if (inputs[i].same(inputs[j]) || (inputs[i].numel() && stored(inputs[i].lazy())->buffer ==
                                                                  stored(inputs[j].lazy())->buffer))
-        fail<JitError>("jit", cat("inputs ", j, " and ", i, " are the same tensor"), at,
-                       "give it once, and use it twice inside");
+        refuse<JitError>(
+            "inputs {} and {} are the same tensor; give it once, and use it twice "
+            "inside",
+            j, i);
     }
   }
 }
 
+Tensor with_own_bytes(const Lazy& n) {
+  return wrap(make_lazy(Op::contiguous, {n}, n->shape, n->dtype, n->device));
+}
+
 // Results get bytes of their own: they never are a parameter's or an input's.
 std::vector<Tensor> realized(const std::vector<Tensor>& results, Where at) {
+  const Within within("jit", at);
   std::vector<Tensor> out;
   for (const Tensor& t : results) {
     if (!t.is_defined())
-      fail<JitError>("jit", "a result is not defined", at, "return tensors that hold something");
-    const Lazy n = detach(t.lazy());
-    out.push_back(wrap(make_lazy(Op::contiguous, {n}, n->shape, n->dtype, n->device)));
+      refuse<JitError>("a result is not defined; return tensors that hold something");
+    out.push_back(with_own_bytes(detach(t.lazy())));
   }
-  realize(out, at);
+  realize(out);
   return out;
 }
 
 // Inputs with bytes of their own, in row-major order: what a hole needs.
 std::vector<Tensor> made_ready(const std::vector<Tensor>& inputs, Where at) {
+  const Within within("jit", at);
   std::vector<Tensor> out;
   for (const Tensor& t : inputs) {
-    expect_defined("jit", t, at);
     const Lazy n = t.lazy();
     out.push_back(n->is_realized() ? t : wrap(contiguous(n)));
   }
-  realize(out, at);
-  for (Tensor& t : out) {
-    const Lazy n = t.lazy();
-    if (!n->is_realized()) {  // a view that is contiguous: its own bytes
-      t = wrap(make_lazy(Op::contiguous, {n}, n->shape, n->dtype, n->device));
-      t.realize(at);
-    }
-  }
+  realize(out);
+  for (Tensor& t : out)  // a view that is contiguous has no bytes of its own
+    if (!t.lazy()->is_realized()) t = with_own_bytes(t.lazy()).realize();
+  check_inputs(out);
   return out;
 }
 
@@ -93,7 +95,6 @@ std::vector<Tensor> made_ready(const std::vector<Tensor>& inputs, Where at) {
 std::vector<Tensor> JitFunction::call(const std::vector<Tensor>& given, Where at) {
   if (capturing()) begin_capture(at);  // throws: recordings do not nest
   const std::vector<Tensor> inputs = made_ready(given, at);
-  check_inputs(inputs, at);
   std::vector<Signature> signature;
   for (const Tensor& t : inputs) signature.push_back({t.shape(), t.dtype(), t.device()});
   auto& all = state_->recordings;

@@ -1,132 +1,101 @@
+// Losses, composed; Reduction says what becomes of the losses of the elements.
 #include "tensor/lift.h"
 
 namespace mote {
 namespace {
 
-Tensor finished(const Tensor& each, Reduction r, Where at) {
+Tensor finished(const Tensor& each, Reduction r) {
   if (r == Reduction::none) return each;
-  return r == Reduction::mean ? each.mean({}, false, at) : each.sum({}, false, {}, at);
-}
-
-void expect_fitting(std::string_view op, const Tensor& x, const Tensor& target, Where at) {
-  expect_defined(op, x, at);
-  expect_defined(op, target, at);
-  common_shape(op, x.lazy()->shape, target.lazy()->shape, at);
-}
-
-void expect_weight(std::string_view op, const Tensor& weight, std::int64_t classes, Where at) {
-  if (!weight.is_defined() || weight.shape() == Dims{classes}) return;
-  fail<ShapeError>(op,
-                   cat("the weight has shape ", shape_text(weight), " for ", classes, " classes"),
-                   at, "give one number for each class");
+  return r == Reduction::mean ? each.mean() : each.sum();
 }
 
 // Classes are axis 1 of (N, C, ..), or the only axis of (C,).
-int class_axis(const Tensor& x) { return x.ndim() == 1 ? 0 : 1; }
+int class_axis(const Tensor& x) {
+  if (x.ndim() == 0) refuse<ShapeError>("the input is a scalar; give (N, C) or (C,)");
+  return x.ndim() == 1 ? 0 : 1;
+}
 
-void expect_classes(std::string_view op, const Tensor& x, const Tensor& target, Where at) {
-  Dims want = x.shape();
-  if (want.empty()) fail<ShapeError>(op, "the input is a scalar", at, "give (N, C) or (C,)");
-  want.erase(want.begin() + class_axis(x));
-  if (target.shape() != want)
-    fail<ShapeError>(op, cat("input ", shape_text(x), " and target ", shape_text(target)), at,
-                     "the target has the input's shape without the classes");
+void expect_options(const Tensor& x, const LossOptions& o) {
+  const std::int64_t classes = x.size(class_axis(x));
+  if (o.weight.is_defined() && o.weight.shape() != Dims{classes})
+    refuse<ShapeError>("the weight has shape {} for {} classes; give one number for each class",
+                       o.weight, classes);
+  if (!(o.label_smoothing >= 0 && o.label_smoothing <= 1))
+    refuse<ValueError>("label_smoothing is {}; give one in 0..1", o.label_smoothing);
+}
+
+// x times the weights of its classes.
+Tensor weighted(const Tensor& x, const LossOptions& o) {
+  return o.weight.is_defined() ? x * along(o.weight, class_axis(x), x.ndim()) : x;
 }
 
 // The sum of weight * loss over the chosen classes, and of the weights.
-Tensor picked_loss(const Tensor& log_p, const Tensor& target, const LossOptions& o, Where at) {
+Tensor picked_loss(const Tensor& log_p, const Tensor& target, const LossOptions& o) {
   const int axis = class_axis(log_p);
-  const std::int64_t classes = log_p.size(axis);
-  expect_weight("nll_loss", o.weight, classes, at);
+  Dims want = log_p.shape();
+  want.erase(want.begin() + axis);
+  if (target.shape() != want)
+    refuse<ShapeError>(
+        "input {} and target {}; the target has the input's shape without the "
+        "classes",
+        log_p, target);
+  expect_integers("the target", target);
   const Tensor counts = target != o.ignore_index;
-  const Tensor safe = where(counts, target, 0, at).cast(DType::int64, at);
-  const Tensor index = safe.unsqueeze(axis, at);
-  Tensor weight = counts.cast(log_p.dtype(), at);
-  if (o.weight.is_defined()) {
-    Dims line(static_cast<std::size_t>(log_p.ndim()), 1);
-    line[static_cast<std::size_t>(axis)] = classes;
-    weight = weight * o.weight.reshape(line, at)
-                          .expand(log_p.shape(), at)
-                          .gather(axis, index, at)
-                          .squeeze(axis, at);
-  }
-  Tensor loss = -log_p.gather(axis, index, at).squeeze(axis, at) * weight;
+  const Tensor index = where(counts, target, 0).cast(DType::int64).unsqueeze(axis);
+  const auto picked = [&](const Tensor& x) { return x.gather(axis, index).squeeze(axis); };
+  Tensor weight = counts.cast(log_p.dtype());
+  if (o.weight.is_defined()) weight = weight * picked(weighted(log_p.ones_like(), o));
+  Tensor loss = -picked(log_p) * weight;
   if (o.label_smoothing > 0) {
-    Tensor all = -log_p;
-    if (o.weight.is_defined()) {
-      Dims line(static_cast<std::size_t>(log_p.ndim()), 1);
-      line[static_cast<std::size_t>(axis)] = classes;
-      all = all * o.weight.reshape(line, at);
-    }
-    const Tensor smooth = all.sum(axis, false, {}, at) / static_cast<double>(classes);
-    loss = loss * (1 - o.label_smoothing) + where(counts, smooth, 0.0, at) * o.label_smoothing;
+    const Tensor smooth = weighted(-log_p, o).sum(axis) / static_cast<double>(log_p.size(axis));
+    loss = loss * (1 - o.label_smoothing) + where(counts, smooth, 0.0) * o.label_smoothing;
   }
-  if (o.reduction == Reduction::none) return loss;
-  if (o.reduction == Reduction::sum) return loss.sum({}, false, {}, at);
-  return loss.sum({}, false, {}, at) / weight.sum({}, false, {}, at);
+  if (o.reduction != Reduction::mean) return finished(loss, o.reduction);
+  return loss.sum() / weight.sum();
 }
 
 }  // namespace
 
 Tensor nll_loss(const Tensor& log_p, const Tensor& target, const LossOptions& o, Where at) {
-  expect_classes("nll_loss", log_p, target, at);
-  return picked_loss(log_p, target, o, at);
+  const Within within("nll_loss", at);
+  expect_options(log_p, o);
+  return picked_loss(log_p, target, o);
 }
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const LossOptions& o, Where at) {
-  const OuterPlace outer(at);
-  expect_defined("cross_entropy", logits, at);
-  expect_defined("cross_entropy", target, at);
-  if (logits.ndim() == 0)
-    fail<ShapeError>("cross_entropy", "the input is a scalar", at, "give (N, C) or (C,)");
+  const Within within("cross_entropy", at);
+  expect_options(logits, o);
   const int axis = class_axis(logits);
-  expect_weight("cross_entropy", o.weight, logits.size(axis), at);
-  const Tensor log_p = logits.log_softmax(axis, at);
-  if (!is_float(target.dtype())) {
-    expect_classes("cross_entropy", logits, target, at);
-    return picked_loss(log_p, target, o, at);
-  }
+  const Tensor log_p = logits.log_softmax(axis);
+  if (!is_float(target.dtype())) return picked_loss(log_p, target, o);
   if (target.shape() != logits.shape())
-    fail<ShapeError>("cross_entropy",
-                     cat("logits ", shape_text(logits), " and probabilities ", shape_text(target)),
-                     at, "their shapes must be equal");
+    refuse<ShapeError>("logits {} and probabilities {}; their shapes must be equal", logits,
+                       target);
   const double smooth = o.label_smoothing;
   const Tensor p = target * (1 - smooth) + smooth / static_cast<double>(logits.size(axis));
-  Tensor each = -(log_p * p);
-  if (o.weight.is_defined()) {
-    Dims line(static_cast<std::size_t>(logits.ndim()), 1);
-    line[static_cast<std::size_t>(axis)] = logits.size(axis);
-    each = each * o.weight.reshape(line, at);
-  }
-  return finished(each.sum(axis, false, {}, at), o.reduction, at);
+  return finished(weighted(-(log_p * p), o).sum(axis), o.reduction);
 }
 
+// Logarithms are kept above -100, as PyTorch does.
 Tensor binary_cross_entropy(const Tensor& p, const Tensor& target, Reduction r, Where at) {
-  const OuterPlace outer(at);
-  expect_fitting("binary_cross_entropy", p, target, at);
-  // Logarithms are kept above -100, as PyTorch does.
-  const Tensor yes = maximum(p.log(at), -100.0), no = maximum((1.0 - p).log(at), -100.0);
-  return finished(-(target * yes + (1.0 - target) * no), r, at);
+  const Within within("binary_cross_entropy", at);
+  const Tensor yes = maximum(p.log(), -100.0), no = maximum((1.0 - p).log(), -100.0);
+  return finished(-(yes * target + no * (1.0 - target)), r);
 }
 
 Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, Reduction r,
                                         const Tensor& pos_weight, Where at) {
-  const OuterPlace outer(at);
-  expect_fitting("binary_cross_entropy_with_logits", x, target, at);
-  const Tensor yes = x.logsigmoid(at), no = (-x).logsigmoid(at);
+  const Within within("binary_cross_entropy_with_logits", at);
+  const Tensor yes = x.logsigmoid(), no = (-x).logsigmoid();
   const Tensor weighted = pos_weight.is_defined() ? yes * pos_weight : yes;
-  return finished(-(target * weighted + (1.0 - target) * no), r, at);
+  return finished(-(weighted * target + no * (1.0 - target)), r);
 }
 
 Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction r, Where at) {
-  const OuterPlace outer(at);
-  expect_fitting("mse_loss", x, target, at);
-  return finished((x - target).square(at), r, at);
+  return Within("mse_loss", at)(finished((x - target).square(), r));
 }
 Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction r, Where at) {
-  const OuterPlace outer(at);
-  expect_fitting("l1_loss", x, target, at);
-  return finished((x - target).abs(at), r, at);
+  return Within("l1_loss", at)(finished((x - target).abs(), r));
 }
 
 }  // namespace mote

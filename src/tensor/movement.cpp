@@ -5,304 +5,270 @@
 #include "tensor/lift.h"
 
 namespace mote {
-namespace {
-
-std::size_t idx(int axis) { return static_cast<std::size_t>(axis); }
-
-}  // namespace
 
 Tensor Tensor::reshape(Dims to, Where where) const {
-  expect_defined("reshape", *this, where);
+  const Within op("reshape", where);
   const std::int64_t n = numel();
+  const auto open = std::ranges::find(to, -1);
   std::int64_t known = 1;
-  std::optional<std::size_t> open;
-  for (std::size_t i = 0; i < to.size(); ++i) {
-    if (to[i] == -1 && !open) open = i;
-    else if (to[i] < 0)
-      fail<ShapeError>("reshape", cat("size ", to[i], " in ", to_text(shape_of(to))), where,
-                       "one size may be -1, the others are 0 or more");
-    else known *= to[i];
+  for (auto size = to.begin(); size != to.end(); ++size) {
+    if (size == open) continue;
+    if (*size < 0)
+      refuse<ShapeError>("size {} in {}; one size may be -1, the others are 0 or more", *size, to);
+    if (__builtin_mul_overflow(known, *size, &known))
+      refuse<ShapeError>("the sizes {} do not fit in 63 bits; use smaller sizes", to);
   }
-  if (open) to[*open] = known ? n / known : 0;
-  std::int64_t total = 1;
-  for (std::int64_t s : to) total *= s;
-  if (total != n) {
-    fail<ShapeError>("reshape",
-                     cat("shape ", shape_text(*this), " has ", n, " elements, ",
-                         to_text(shape_of(to)), " does not"),
-                     where, "the number of elements must stay");
-  }
-  return wrap(mote::reshape(lazy(), shape_of(to)));
+  Dims filled = to;
+  if (open != to.end()) filled[static_cast<std::size_t>(open - to.begin())] = known ? n / known : 0;
+  if (product(filled) != n)
+    refuse<ShapeError>("shape {} has {} elements, {} does not; the number of elements must stay",
+                       *this, n, filled);
+  return wrap(mote::reshape(lazy(), shape_of(filled)));
 }
 
 Tensor Tensor::permute(std::vector<int> axes, Where where) const {
-  expect_defined("permute", *this, where);
+  const Within op("permute", where);
   if (static_cast<int>(axes.size()) != ndim())
-    fail<ShapeError>("permute", cat("axes are ", axes.size(), " for shape ", shape_text(*this)),
-                     where, "name each axis once");
-  const AxisList list(axes);
-  checked_axes("permute", list, *this, where);
-  for (int& a : axes) a = checked_axis("permute", a, ndim(), *this, where);
+    refuse<ShapeError>("axes are {} for shape {}; name each axis once", axes.size(), *this);
+  checked_axes(axes, *this);
+  for (int& a : axes) a = checked_axis(a, *this);
   return wrap(mote::permute(lazy(), axes));
 }
 
 Tensor Tensor::transpose(int a, int b, Where where) const {
-  const int x = checked_axis("transpose", a, ndim(), *this, where),
-            y = checked_axis("transpose", b, ndim(), *this, where);
+  const Within op("transpose", where);
   std::vector<int> axes(idx(ndim()));
   std::iota(axes.begin(), axes.end(), 0);
-  std::swap(axes[idx(x)], axes[idx(y)]);
-  return permute(std::move(axes), where);
+  std::swap(axes[idx(checked_axis(a, *this))], axes[idx(checked_axis(b, *this))]);
+  return permute(std::move(axes));
 }
 
 Tensor Tensor::t(Where where) const {
+  const Within op("t", where);
   if (ndim() > 2)
-    fail<ShapeError>("t", cat("the tensor has shape ", shape_text(*this)), where,
-                     "t takes up to 2 axes; use transpose");
-  return ndim() < 2 ? *this : transpose(0, 1, where);
+    refuse<ShapeError>("the tensor has shape {}; t takes up to 2 axes; use transpose", *this);
+  return ndim() < 2 ? *this : transpose(0, 1);
 }
 
 Tensor Tensor::expand(Dims to, Where where) const {
-  const Dims from = shape();
-  const std::size_t extra = to.size() - from.size();
+  const Within op("expand", where);
+  const Dims from = shape(), asked = to;
   if (to.size() < from.size())
-    fail<ShapeError>(
-        "expand", cat("shape ", shape_text(*this), " has more axes than ", to_text(shape_of(to))),
-        where, "give at least as many axes");
+    refuse<ShapeError>("shape {} has more axes than {}; give at least as many axes", *this, to);
+  const std::size_t extra = to.size() - from.size();
   for (std::size_t i = 0; i < to.size(); ++i) {
     const std::int64_t have = i < extra ? 1 : from[i - extra];
     if (to[i] == -1 && i < extra)
-      fail<ShapeError>("expand", cat("-1 for new axis ", i, " of ", to_text(shape_of(to))), where,
-                       "-1 keeps a size; give new axes one");
+      refuse<ShapeError>("-1 for new axis {} of {}; -1 keeps a size; give new axes one", i, asked);
     if (to[i] == -1) to[i] = have;
-    if (to[i] < 0 || (have != 1 && have != to[i])) {
-      fail<ShapeError>(
-          "expand", cat("shape ", shape_text(*this), " does not expand to ", to_text(shape_of(to))),
-          where, "only axes of size 1 expand");
-    }
+    if (to[i] < 0 || (have != 1 && have != to[i]))
+      refuse<ShapeError>("shape {} does not expand to {}; only axes of size 1 expand", *this,
+                         asked);
   }
+  checked_count(to);
   return wrap(broadcast_to(lazy(), shape_of(to)));
 }
 
-Tensor Tensor::shrink(std::vector<std::pair<std::int64_t, std::int64_t>> spans, Where where) const {
-  const Dims from = shape();
-  if (spans.size() != from.size())
-    fail<ShapeError>("shrink", cat(spans.size(), " spans for shape ", shape_text(*this)), where,
-                     "give one for each axis");
+Tensor Tensor::shrink(Pairs spans, Where where) const {
+  const Within op("shrink", where);
+  if (spans.size() != idx(ndim()))
+    refuse<ShapeError>("{} spans for shape {}; give one for each axis", spans.size(), *this);
   Spans out;
-  for (std::size_t i = 0; i < spans.size(); ++i) {
-    const auto [b, e] = spans[i];
-    if (b < 0 || e < b || e > from[i])
-      fail<IndexError>("shrink",
-                       cat("span ", b, "..", e, " of axis ", i, " of ", shape_text(*this)), where,
-                       cat("it must lie in 0..", from[i]));
-    out.push_back({b, e});
+  for (int i = 0; i < ndim(); ++i) {
+    const auto [begin, end] = spans[idx(i)];
+    if (begin < 0 || end < begin || end > size(i))
+      refuse<IndexError>("span {}..{} of axis {} of {}; it must lie in 0..{}", begin, end, i, *this,
+                         size(i));
+    out.push_back({begin, end});
   }
   return wrap(mote::shrink(lazy(), out));
 }
 
-Tensor Tensor::pad(std::vector<std::pair<std::int64_t, std::int64_t>> padding, const Operand& value,
-                   Where where) const {
-  const Dims from = shape();
-  if (padding.size() != from.size())
-    fail<ShapeError>("pad", cat(padding.size(), " pairs for shape ", shape_text(*this)), where,
-                     "give one for each axis");
-  std::vector<std::pair<std::int64_t, std::int64_t>> crop;
+Tensor Tensor::pad(Pairs padding, const Operand& value, Where where) const {
+  const Within op("pad", where);
+  if (padding.size() != idx(ndim()))
+    refuse<ShapeError>("{} pairs for shape {}; give one for each axis", padding.size(), *this);
+  Pairs crop;
   Padding out;
-  for (std::size_t i = 0; i < padding.size(); ++i) {
-    const auto [b, a] = padding[i];
-    crop.emplace_back(std::max<std::int64_t>(-b, 0), from[i] - std::max<std::int64_t>(-a, 0));
+  for (int i = 0; i < ndim(); ++i) {
+    const auto [before, after] = padding[idx(i)];
+    crop.emplace_back(std::max<std::int64_t>(-before, 0),
+                      size(i) - std::max<std::int64_t>(-after, 0));
     if (crop.back().first > crop.back().second)
-      fail<ShapeError>(
-          "pad", cat("axis ", i, " of ", shape_text(*this), " is cropped to less than nothing"),
-          where, "crop less");
-    out.emplace_back(std::max<std::int64_t>(b, 0), std::max<std::int64_t>(a, 0));
+      refuse<ShapeError>("axis {} of {} is cropped to less than nothing; crop less", i, *this);
+    out.emplace_back(std::max<std::int64_t>(before, 0), std::max<std::int64_t>(after, 0));
   }
-  const Tensor x = shrink(crop, where);
-  const Tensor padded = wrap(mote::pad(x.lazy(), out));
-  const bool zero =
-      value.number() != Operand::Number::none && value.real() == 0 && value.integer() == 0;
-  if (zero) return padded;
+  const Lazy x = shrink(crop).lazy();
+  const Tensor padded = wrap(mote::pad(x, out));
+  if (is_number(value) && value.real() == 0) return padded;
   // The validity is a padded view of a constant: no bytes.
-  const Lazy ones = constant_lazy(Scalar(DType::boolean, 1), x.lazy()->shape, *x.lazy()->device);
-  return mote::where(wrap(mote::pad(ones, out)), padded, value, where);
+  const Lazy ones = constant_lazy(Scalar(DType::boolean, 1), x->shape, *x->device);
+  return mote::where(wrap(mote::pad(ones, out)), padded, value);
 }
 
 Tensor Tensor::flip(std::vector<int> axes, Where where) const {
-  return wrap(mote::flip(lazy(), checked_axes("flip", AxisList(axes), *this, where)));
+  return Within("flip", where)(wrap(mote::flip(lazy(), checked_axes(axes, *this))));
 }
 
 Tensor Tensor::squeeze(std::optional<int> axis, Where where) const {
+  const Within op("squeeze", where);
+  const int chosen = axis ? checked_axis(*axis, *this) : -1;
   Dims to;
-  const Dims from = shape();
-  const int chosen = axis ? checked_axis("squeeze", *axis, ndim(), *this, where) : -1;
   for (int i = 0; i < ndim(); ++i)
-    if (from[idx(i)] != 1 || (axis && i != chosen)) to.push_back(from[idx(i)]);
-  return reshape(to, where);
+    if (size(i) != 1 || (axis && i != chosen)) to.push_back(size(i));
+  return reshape(to);
 }
 
 Tensor Tensor::unsqueeze(int axis, Where where) const {
-  const int i = checked_axis("unsqueeze", axis, ndim() + 1, *this, where);
+  const Within op("unsqueeze", where);
   Dims to = shape();
-  to.insert(to.begin() + i, 1);
-  return reshape(to, where);
+  to.insert(to.begin() + checked_axis(axis, ndim() + 1, *this), 1);
+  return reshape(to);
 }
 
 Tensor Tensor::flatten(int start, int end, Where where) const {
-  if (ndim() == 0) return reshape({1}, where);
-  const int s = checked_axis("flatten", start, ndim(), *this, where),
-            e = checked_axis("flatten", end, ndim(), *this, where);
-  if (s > e)
-    fail<IndexError>("flatten", cat("axis ", start, " comes after axis ", end), where,
-                     "give the first axis first");
-  const Dims from = shape();
-  Dims to(from.begin(), from.begin() + s);
-  std::int64_t n = 1;
-  for (int i = s; i <= e; ++i) n *= from[idx(i)];
-  to.push_back(n);
-  to.insert(to.end(), from.begin() + e + 1, from.end());
-  return reshape(to, where);
+  const Within op("flatten", where);
+  if (ndim() == 0) return reshape({1});
+  const int first = checked_axis(start, *this), last = checked_axis(end, *this);
+  if (first > last)
+    refuse<IndexError>("axis {} comes after axis {}; give the first axis first", start, end);
+  Dims to = shape();
+  const Dims joined(to.begin() + first, to.begin() + last + 1);
+  to.erase(to.begin() + first, to.begin() + last);
+  to[idx(first)] = product(joined);
+  return reshape(to);
 }
 
 Tensor Tensor::unflatten(int axis, Dims sizes, Where where) const {
-  const int i = checked_axis("unflatten", axis, ndim(), *this, where);
+  const Within op("unflatten", where);
+  const int a = checked_axis(axis, *this);
+  const auto open = std::ranges::find(sizes, -1);
+  if (open != sizes.end()) {
+    *open = 1;
+    const std::int64_t known = product(sizes);
+    *open = known ? size(a) / known : 0;
+  }
+  if (product(sizes) != size(a))
+    refuse<ShapeError>(
+        "the sizes {} do not make {}, the size of axis {}; their product must be "
+        "the axis; one may be -1",
+        sizes, size(a), axis);
   Dims to = shape();
-  const std::int64_t n = to[idx(i)];
-  std::int64_t known = 1;
-  for (std::int64_t s : sizes)
-    if (s != -1) known *= s;
-  for (std::int64_t& s : sizes)
-    if (s == -1) s = known ? n / known : 0;
-  std::int64_t total = 1;
-  for (std::int64_t s : sizes) total *= s;
-  if (total != n)
-    fail<ShapeError>("unflatten",
-                     cat("the sizes ", to_text(shape_of(sizes)), " do not make ", n,
-                         ", the size of axis ", axis),
-                     where, "their product must be the axis; one may be -1");
-  to.erase(to.begin() + i);
-  to.insert(to.begin() + i, sizes.begin(), sizes.end());
-  return reshape(to, where);
+  to.erase(to.begin() + a);
+  to.insert(to.begin() + a, sizes.begin(), sizes.end());
+  return reshape(to);
 }
 
 std::vector<Tensor> Tensor::split(std::vector<std::int64_t> sizes, int axis, Where where) const {
-  const int a = checked_axis("split", axis, ndim(), *this, where);
-  const std::int64_t total = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
+  const Within op("split", where);
+  const int a = checked_axis(axis, *this);
   if (std::ranges::any_of(sizes, [](std::int64_t s) { return s < 0; }))
-    fail<ValueError>("split", "a size is negative", where, "sizes are 0 or more");
-  if (total != shape()[idx(a)])
-    fail<ShapeError>("split",
-                     cat("the sizes add up to ", total, ", axis ", axis, " has ", shape()[idx(a)]),
-                     where, "they must add up to the axis");
+    refuse<ValueError>("a size is negative; sizes are 0 or more");
+  const std::int64_t total = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
+  if (total != size(a))
+    refuse<ShapeError>("the sizes add up to {}, axis {} has {}; they must add up to the axis",
+                       total, axis, size(a));
   std::vector<Tensor> out;
   std::int64_t from = 0;
   for (std::int64_t s : sizes) {
-    std::vector<std::pair<std::int64_t, std::int64_t>> spans;
-    for (std::int64_t n : shape()) spans.emplace_back(0, n);
-    spans[idx(a)] = {from, from + s};
-    out.push_back(shrink(spans, where));
+    out.push_back(cut(*this, a, from, from + s));
     from += s;
   }
   return out;
 }
 
-Tensor cat(const std::vector<Tensor>& parts, int axis, Where where) {
-  if (parts.empty()) fail<ValueError>("cat", "no tensor is given", where, "give at least one");
-  for (const Tensor& p : parts) {
-    expect_defined("cat", p, where);
-    expect_same_device("cat", parts[0], p, where);
-  }
-  const int a = checked_axis("cat", axis, parts[0].ndim(), parts[0], where);
-  std::int64_t total = 0;
+std::vector<Tensor> Tensor::split(std::int64_t each, int axis, Where where) const {
+  const Within op("split", where);
+  const int a = checked_axis(axis, *this);
+  if (each <= 0) refuse<ValueError>("the size is {}; give a positive size", each);
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t left = size(a); left > 0; left -= each) sizes.push_back(std::min(left, each));
+  return split(std::move(sizes), axis);
+}
+
+std::vector<Tensor> Tensor::chunk(std::int64_t chunks, int axis, Where where) const {
+  const Within op("chunk", where);
+  const std::int64_t n = size(checked_axis(axis, *this));
+  if (chunks <= 0) refuse<ValueError>("the number of chunks is {}; give a positive number", chunks);
+  return split(std::max<std::int64_t>((n + chunks - 1) / chunks, 1), axis);
+}
+
+namespace {
+
+// The dtype and the size along the axis of all parts joined.
+std::pair<DType, std::int64_t> joined(const std::vector<Tensor>& parts, int axis) {
   DType dtype = parts[0].dtype();
+  std::int64_t total = 0;
   for (const Tensor& p : parts) {
+    expect_same_device(parts[0], p);
     Dims mine = p.shape(), first = parts[0].shape();
-    if (p.ndim() == parts[0].ndim()) {
-      total += mine[idx(a)];
-      mine[idx(a)] = first[idx(a)] = 0;
-    }
+    if (mine.size() == first.size()) first[idx(axis)] = mine[idx(axis)];
     if (mine != first)
-      fail<ShapeError>("cat", cat("shapes ", shape_text(parts[0]), " and ", shape_text(p)), where,
-                       "all axes but the joined one must agree");
+      refuse<ShapeError>("shapes {} and {}; all axes but the joined one must agree", parts[0], p);
+    total += mine[idx(axis)];
     dtype = promote(dtype, p.dtype());
   }
-  // Each part padded to its place; where the places meet, the sum of a part and zeros. A select by
-  // place keeps -0.0 and infinities: the part is taken, never added.
+  return {dtype, total};
+}
+
+}  // namespace
+
+// Each part padded to its place; a select by place keeps -0.0 and infinities: the part is taken,
+// never added.
+Tensor cat(const std::vector<Tensor>& parts, int axis, Where where) {
+  const Within op("cat", where);
+  if (parts.empty()) refuse<ValueError>("no tensor is given; give at least one");
+  const int a = checked_axis(axis, parts[0]);
+  const auto [dtype, total] = joined(parts, a);
   Tensor out;
   std::int64_t from = 0;
   for (const Tensor& p : parts) {
-    std::vector<std::pair<std::int64_t, std::int64_t>> padding(idx(p.ndim()), {0, 0});
-    const std::int64_t size = p.shape()[idx(a)];
+    const std::int64_t size = p.size(a);
+    Pairs padding(idx(p.ndim()), {0, 0});
     padding[idx(a)] = {from, total - from - size};
     from += size;
-    if (size == 0 && parts.size() > 1) continue;
-    const Tensor x = p.cast(dtype, where).pad(padding, 0, where);
+    if (size == 0) continue;
+    const Tensor x = p.cast(dtype).pad(padding);
     if (!out.is_defined()) {
       out = x;
       continue;
     }
-    const Lazy ones =
-        constant_lazy(Scalar(DType::boolean, 1), shape_of(p.shape()), *p.lazy()->device);
-    Padding bounds;
-    for (auto [b, e] : padding) bounds.emplace_back(b, e);
-    out = mote::where(wrap(pad(ones, bounds)), x, out, where);
+    const Tensor ones = Tensor::ones(p.shape(), {DType::boolean, p.device(), false});
+    out = mote::where(ones.pad(padding), x, out);
   }
-  return out.is_defined() ? out : parts[0].cast(dtype, where);
-}
-
-std::vector<Tensor> Tensor::split(std::int64_t size, int axis, Where where) const {
-  const int a = checked_axis("split", axis, ndim(), *this, where);
-  if (size <= 0)
-    fail<ValueError>("split", mote::cat("the size is ", size), where, "give a positive size");
-  std::vector<std::int64_t> sizes;
-  for (std::int64_t left = shape()[idx(a)]; left > 0; left -= size)
-    sizes.push_back(std::min(left, size));
-  return split(std::move(sizes), axis, where);
-}
-
-std::vector<Tensor> Tensor::chunk(std::int64_t chunks, int axis, Where where) const {
-  const int a = checked_axis("chunk", axis, ndim(), *this, where);
-  if (chunks <= 0)
-    fail<ValueError>("chunk", mote::cat("the number of chunks is ", chunks), where,
-                     "give a positive number");
-  const std::int64_t n = shape()[idx(a)];
-  return split(std::max<std::int64_t>((n + chunks - 1) / chunks, 1), axis, where);
+  return out.is_defined() ? out : parts[0].cast(dtype);
 }
 
 Tensor stack(const std::vector<Tensor>& parts, int axis, Where where) {
-  for (const Tensor& p : parts) {
-    expect_defined("stack", p, where);
-    if (p.shape() != parts[0].shape())
-      fail<ShapeError>("stack", cat("shapes ", shape_text(parts[0]), " and ", shape_text(p)), where,
-                       "all shapes must be equal");
-  }
-  if (parts.empty()) fail<ValueError>("stack", "no tensor is given", where, "give at least one");
+  const Within op("stack", where);
   std::vector<Tensor> wide;
-  for (const Tensor& p : parts) wide.push_back(p.unsqueeze(axis, where));
-  return cat(wide, axis, where);
+  for (const Tensor& p : parts) {
+    if (p.shape() != parts[0].shape())
+      refuse<ShapeError>("shapes {} and {}; all shapes must be equal", parts[0], p);
+    wide.push_back(p.unsqueeze(axis));
+  }
+  return cat(wide, axis);
 }
 
 std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, Where where) {
+  const Within op("meshgrid", where);
   Dims full;
   for (const Tensor& t : axes) full.push_back(t.numel());
   std::vector<Tensor> out;
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    Dims line(axes.size(), 1);
-    line[i] = full[i];
-    out.push_back(axes[i].reshape(line, where).expand(full, where));
-  }
+  for (const Tensor& t : axes)
+    out.push_back(
+        along(t, static_cast<int>(out.size()), static_cast<int>(axes.size())).expand(full));
   return out;
 }
 
 Tensor Tensor::repeat(Dims repeats, Where where) const {
+  const Within op("repeat", where);
   Dims from = shape();
   if (repeats.size() < from.size())
-    fail<ShapeError>("repeat", mote::cat(repeats.size(), " repeats for shape ", shape_text(*this)),
-                     where, "give at least one for each axis");
+    refuse<ShapeError>("{} repeats for shape {}; give at least one for each axis", repeats.size(),
+                       *this);
   if (std::ranges::any_of(repeats, [](std::int64_t n) { return n < 0; }))
-    fail<ValueError>("repeat",
-                     mote::cat("the repeats ", to_text(shape_of(repeats)), " hold a negative one"),
-                     where, "give 0 or more");
+    refuse<ValueError>("the repeats {} hold a negative one; give 0 or more", repeats);
   from.insert(from.begin(), repeats.size() - from.size(), 1);
   Dims wide, all, to;
   for (std::size_t i = 0; i < from.size(); ++i) {
@@ -310,93 +276,75 @@ Tensor Tensor::repeat(Dims repeats, Where where) const {
     all.insert(all.end(), {repeats[i], from[i]});
     to.push_back(repeats[i] * from[i]);
   }
-  return reshape(wide, where).expand(all, where).reshape(to, where);
+  return reshape(wide).expand(all).reshape(to);
 }
 
 Tensor Tensor::repeat_interleave(std::int64_t repeats, std::optional<int> axis, Where where) const {
-  if (repeats < 0)
-    fail<ValueError>("repeat_interleave", mote::cat("the number of repeats is ", repeats), where,
-                     "give 0 or more");
-  const Tensor x = axis ? *this : flatten(0, -1, where);
-  const int a = checked_axis("repeat_interleave", axis.value_or(0), x.ndim(), x, where);
-  Dims wide = x.shape(), to = wide;
-  wide.insert(wide.begin() + a + 1, 1);
-  Dims all = wide;
-  all[idx(a) + 1] = repeats;
+  const Within op("repeat_interleave", where);
+  if (repeats < 0) refuse<ValueError>("the number of repeats is {}; give 0 or more", repeats);
+  const Tensor x = axis ? *this : flatten();
+  const int a = checked_axis(axis.value_or(0), x);
+  Dims all = x.shape(), to = all;
+  all.insert(all.begin() + a + 1, repeats);
   to[idx(a)] *= repeats;
-  return x.reshape(wide, where).expand(all, where).reshape(to, where);
+  return x.unsqueeze(a + 1).expand(all).reshape(to);
 }
 
 Tensor Tensor::roll(std::vector<std::int64_t> shifts, std::vector<int> axes, Where where) const {
+  const Within op("roll", where);
   if (shifts.size() != axes.size())
-    fail<ValueError>("roll", mote::cat(shifts.size(), " shifts for ", axes.size(), " axes"), where,
-                     "give one shift for each axis");
+    refuse<ValueError>("{} shifts for {} axes; give one shift for each axis", shifts.size(),
+                       axes.size());
   Tensor out = *this;
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    const int a = checked_axis("roll", axes[i], ndim(), *this, where);
-    const std::int64_t n = shape()[idx(a)];
+    const int a = checked_axis(axes[i], *this);
+    const std::int64_t n = size(a);
     if (n == 0) continue;
     const std::int64_t s = ((shifts[i] % n) + n) % n;
-    const auto parts = out.split({n - s, s}, a, where);
-    out = mote::cat({parts[1], parts[0]}, a, where);
+    out = mote::cat({cut(out, a, n - s, n), cut(out, a, 0, n - s)}, a);
   }
   return out;
 }
 
-Tensor Tensor::unfold(int axis, std::int64_t size, std::int64_t step, Where where) const {
-  const int a = checked_axis("unfold", axis, ndim(), *this, where);
-  if (size < 0 || step < 1 || size > shape()[idx(a)])
-    fail<ShapeError>("unfold",
-                     mote::cat("windows of ", size, " every ", step, " in axis ", axis, " of ",
-                               shape_text(*this)),
-                     where, "a window must fit, steps are 1 or more");
-  std::vector<int> last(idx(ndim())), back;
-  std::iota(last.begin(), last.end(), 0);
-  last.erase(last.begin() + a);
+Tensor Tensor::unfold(int axis, std::int64_t width, std::int64_t step, Where where) const {
+  const Within op("unfold", where);
+  const int a = checked_axis(axis, *this);
+  if (width < 0 || step < 1 || width > size(a))
+    refuse<ShapeError>(
+        "windows of {} every {} in axis {} of {}; a window must fit, steps are 1 or "
+        "more",
+        width, step, axis, *this);
+  std::vector<int> last, back;  // the axis to the end, and its windows back
+  for (int i = 0; i < ndim(); ++i) {
+    if (i != a) last.push_back(i);
+    back.push_back(i < a ? i : i == a ? ndim() - 1 : i - 1);
+  }
   last.push_back(a);
-  const Tensor x =
-      wrap(mote::windows(permute(last, where).lazy(), {{size, step, 1}}));  // (.., a', size)
-  for (int i = 0; i < ndim(); ++i) back.push_back(i < a ? i : i == a ? ndim() - 1 : i - 1);
   back.push_back(ndim());
-  return x.permute(back, where);
+  const Lazy moved = permute(last).lazy();
+  return wrap(mote::windows(moved, {{width, step, 1}})).permute(back);  // (.., a', width)
 }
 
+// (.., n, n) flat, padded by n: rows of n + 1, whose first column is the diagonal.
 Tensor Tensor::diagonal(Where where) const {
+  const Within op("diagonal", where);
   if (ndim() < 2 || size(-1) != size(-2))
-    fail<ShapeError>("diagonal", mote::cat("shape ", shape_text(*this)), where,
-                     "the last two axes must be equal");
+    refuse<ShapeError>("shape {}; the last two axes must be equal", *this);
   const std::int64_t n = size(-1);
-  Dims lead = shape();
-  lead.resize(lead.size() - 2);
-  if (n == 0) {
-    lead.push_back(0);
-    return reshape(lead, where);
-  }
-  // (n, n) flat, padded by n: rows of n + 1, whose first column is the diagonal.
-  std::vector<std::pair<std::int64_t, std::int64_t>> padding(lead.size(), {0, 0}), spans;
-  padding.emplace_back(0, n);
-  for (std::int64_t s : lead) spans.emplace_back(0, s);
-  Dims flat = lead, rows = lead, out = lead;
-  flat.push_back(n * n);
-  rows.insert(rows.end(), {n, n + 1});
-  out.push_back(n);
-  spans.emplace_back(0, n);
-  spans.emplace_back(0, 1);
-  return reshape(flat, where)
-      .pad(padding, 0, where)
-      .reshape(rows, where)
-      .shrink(spans, where)
-      .reshape(out, where);
+  Dims to = shape(), rows = to;
+  to.pop_back();
+  rows.back() = n + 1;
+  Pairs padding(idx(ndim() - 1), {0, 0});
+  padding.back() = {0, n};
+  return cut(flatten(-2).pad(padding).reshape(rows), ndim() - 1, 0, n ? 1 : 0).reshape(to);
 }
 
 Tensor Tensor::diag(Where where) const {
-  if (ndim() == 2) return diagonal(where);
-  if (ndim() != 1)
-    fail<ShapeError>("diag", mote::cat("shape ", shape_text(*this)), where,
-                     "give a vector or a square matrix");
-  const std::int64_t n = numel();
-  const Tensor on = Tensor::eye(n, {}, {DType::boolean, device(), false}, where);
-  return mote::where(on, reshape({1, n}, where).expand({n, n}, where), 0, where);
+  const Within op("diag", where);
+  if (ndim() == 2) return diagonal();
+  if (ndim() != 1) refuse<ShapeError>("shape {}; give a vector or a square matrix", *this);
+  const Tensor on = eye(numel(), {}, {DType::boolean, device(), false});
+  return mote::where(on, *this, 0);
 }
 
 }  // namespace mote

@@ -1,6 +1,6 @@
-// Random numbers: threefry2x32 (Salmon et al. 2011, 20 rounds) of a counter. The counter is a Tensor
-// of one uint64 on each device: a draw takes its numbers when the tensor is made, and in a replay at
-// each replay, since moving the counter is part of what was recorded.
+// Random numbers: threefry2x32 (Salmon et al. 2011, 20 rounds) of a counter. The counter is a
+// Tensor of one uint64 on each device: a draw takes its numbers when the tensor is made, and in a
+// replay at each replay, since moving the counter is part of what was recorded.
 #include <cmath>
 #include <map>
 #include <numbers>
@@ -47,51 +47,63 @@ std::pair<Tensor, Tensor> threefry(Tensor x0, Tensor x1, std::uint64_t key) {
   return {x0, x1};
 }
 
-std::int64_t count_of(std::string_view op, const Dims& shape, Where at) {
-  std::int64_t n = 1;
-  for (std::int64_t s : shape) {
-    if (s < 0) fail<ShapeError>(op, cat("size ", s, " is negative"), at, "sizes are 0 or more");
-    n *= s;
-  }
-  return n;
-}
-
 // n raw words of 32 bits.
-Tensor draw(std::int64_t n, const Options& o, Where at) {
-  const std::string device =
-      o.device.empty() ? default_device_name() : device_named(o.device).name();
+Tensor draw(std::int64_t n, const std::string& on) {
+  const std::string device = device_of({.device = on}).name();
   Generators& all = generators();
   const std::lock_guard lock(all.mutex);
   const NoGrad off;
   Tensor& counter = all.counters[device];
   if (!counter.is_defined())
-    counter = Tensor(std::vector<std::uint64_t>{0}, {1}, {.device = device}, at);
+    counter = Tensor(std::vector<std::uint64_t>{0}, {1}, {.device = device});
   const std::int64_t pairs = (n + 1) / 2;
-  const Tensor place =
-      Tensor::arange(pairs, {DType::uint64, device, false}, at) + wrap(counter.lazy());
-  counter.assign(counter + pairs, at);
-  const auto [a, b] = threefry(place.cast(u32, at), (place >> 32).cast(u32, at), all.seed);
-  return stack({a, b}, 0, at).flatten(0, -1, at).shrink({{0, n}}, at);
+  const Tensor place = Tensor::arange(pairs, {DType::uint64, device, false}) + counter.detach();
+  counter.assign(counter + pairs);
+  const auto [a, b] = threefry(place.cast(u32), (place >> 32).cast(u32), all.seed);
+  return cut(stack({a, b}).flatten(), 0, 0, n);
 }
 
-// 24 bits for a float32: every value is k / 2^24.
-Tensor unit(const Dims& shape, const Options& o, DType t, Where at) {
-  const std::int64_t n = count_of("rand", shape, at);
-  if (n == 0) return Tensor::zeros(shape, {t, o.device, false}, at);
-  if (t == DType::float64) {
-    const Tensor words = draw(2 * n, o, at).reshape({2, n}, at);
-    const Tensor high = (words(0) >> 6).cast(DType::float64, at),
-                 low = (words(1) >> 5).cast(DType::float64, at);
-    return ((high * 0x1p27 + low) * 0x1p-53).reshape(shape, at);
-  }
-  return ((draw(n, o, at) >> 8).cast(DType::float32, at) * 0x1p-24).reshape(shape, at);
+// n words of 64 bits.
+Tensor draw_wide(std::int64_t n, const std::string& device) {
+  const Tensor words = draw(2 * n, device).cast(DType::uint64).reshape({2, n});
+  return (words(0) << 32) | words(1);
 }
 
-DType wanted(const Options& o) { return o.dtype.value_or(default_float()); }
-Tensor finished(const Tensor& t, const Options& o, Where at) {
-  Tensor out = t.cast(wanted(o), at).contiguous(at);
-  if (o.requires_grad) out.set_requires_grad(true, at);
-  return out;
+// Uniform in [0, 1): k / 2^24 in float32, k / 2^53 in float64.
+Tensor unit(const Dims& shape, const std::string& device, DType t) {
+  const std::int64_t n = checked_count(shape);
+  if (n == 0) return Tensor::zeros(shape, {t, device, false});
+  if (t == DType::float64)
+    return ((draw_wide(n, device) >> 11).cast(DType::float64) * 0x1p-53).reshape(shape);
+  return ((draw(n, device) >> 8).cast(DType::float32) * 0x1p-24).reshape(shape);
+}
+
+// f of uniform numbers in the dtype that was asked for, or a wider one.
+template <class F>
+Tensor drawn(std::string_view name, Where at, const Dims& shape, const Options& o, F f) {
+  const Within within(name, at);
+  const DType t = dtype_of(o, default_float());
+  if (!is_float(t)) refuse<DTypeError>("the dtype is {}; draw floats, or call randint", t);
+  const DType wide = t == DType::float64 ? t : DType::float32;
+  return finished(f(unit(shape, o.device, wide)).cast(t).contiguous(), o);
+}
+
+// Box and Muller: sqrt(-2 log u) cos(2 pi v), u in (0, 1].
+Tensor bell(const Tensor& u) {
+  const Tensor radius = ((1.0 - u(0)).log() * -2.0).sqrt();
+  return radius * (u(1) * (2 * std::numbers::pi)).cos();
+}
+
+Dims two_of(Dims shape) {
+  shape.insert(shape.begin(), 2);
+  return shape;
+}
+
+// The inputs of one output of a layer with a weight of this shape.
+double fan_in(const Dims& shape) {
+  double n = 1;
+  for (std::size_t i = 1; i < shape.size(); ++i) n *= static_cast<double>(shape[i]);
+  return n;
 }
 
 }  // namespace
@@ -104,121 +116,110 @@ void manual_seed(std::uint64_t seed) {
 }
 
 Tensor Tensor::rand(Dims shape, Options o, Where at) {
-  return finished(unit(shape, o, wanted(o), at), o, at);
+  return drawn("rand", at, shape, o, [](const Tensor& u) { return u; });
 }
-
 Tensor Tensor::uniform(Dims shape, double low, double high, Options o, Where at) {
-  return finished(unit(shape, o, wanted(o), at) * (high - low) + low, o, at);
+  const Within within("uniform", at);
+  if (!(low <= high)) refuse<ValueError>("the bounds are {} and {}; give low <= high", low, high);
+  return drawn("uniform", at, shape, o, [&](const Tensor& u) { return u * (high - low) + low; });
 }
-
-// Box and Muller: sqrt(-2 log u) cos(2 pi v), u in (0, 1].
 Tensor Tensor::randn(Dims shape, Options o, Where at) {
-  Dims two = shape;
-  two.insert(two.begin(), 2);
-  const DType t = wanted(o) == DType::float64 ? DType::float64 : DType::float32;
-  const Tensor u = unit(two, o, t, at);
-  if (u.numel() == 0) return zeros(shape, o, at);
-  const Tensor radius = ((1.0 - u(0)).log(at) * -2.0).sqrt(at);
-  return finished(radius * (u(1) * (2 * std::numbers::pi)).cos(at), o, at);
+  return drawn("randn", at, two_of(shape), o, bell);
 }
-
 Tensor Tensor::normal(Dims shape, double mean, double std, Options o, Where at) {
-  Options plain = o;
-  plain.requires_grad = false;
-  return finished(randn(shape, plain, at) * std + mean, o, at);
+  const Within within("normal", at);
+  if (!(std >= 0)) refuse<ValueError>("the standard deviation is {}; give 0 or more", std);
+  return drawn("normal", at, two_of(shape), o,
+               [&](const Tensor& u) { return bell(u) * std + mean; });
 }
 
+// The high half of a product of 32 bits by the width: nearly even for widths far below 2^32. A
+// wider range takes the remainder of 64 bits.
 Tensor Tensor::randint(std::int64_t low, std::int64_t high, Dims shape, Options o, Where at) {
+  const Within within("randint", at);
   if (high <= low)
-    fail<ValueError>("randint", cat("there is no integer in ", low, "..", high - 1), at,
-                     "give low < high");
-  const std::int64_t n = count_of("randint", shape, at);
-  const DType t = o.dtype.value_or(default_int());
-  if (n == 0) return zeros(shape, {t, o.device, false}, at);
-  // The high half of a product of 32 bits by the width: nearly even for widths far below 2^32.
-  const Tensor words = draw(n, o, at).cast(DType::uint64, at);
-  const Tensor scaled = ((words * (high - low)) >> 32).cast(DType::int64, at) + low;
-  return scaled.reshape(shape, at).cast(t, at).contiguous(at);
+    refuse<ValueError>("there is no integer in {}..{}; give low < high", low, high - 1);
+  const DType t = dtype_of(o, default_int());
+  for (std::int64_t bound : {low, high - 1}) scalar_of(bound, t);
+  const std::int64_t n = checked_count(shape);
+  if (n == 0) return zeros(shape, {t, o.device, false});
+  const std::uint64_t width = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
+  const Tensor offset = width <= std::uint64_t{1} << 32
+                            ? (draw(n, o.device).cast(DType::uint64) * width) >> 32
+                            : draw_wide(n, o.device) % width;
+  const Tensor value = offset.cast(DType::int64) + low;
+  return finished(value.reshape(shape).cast(t).contiguous(), o);
 }
-
-namespace {
-double fan_in(const Dims& shape) {
-  double n = 1;
-  for (std::size_t i = 1; i < shape.size(); ++i) n *= static_cast<double>(shape[i]);
-  return n;
-}
-}  // namespace
 
 Tensor Tensor::kaiming_uniform(Dims shape, double a, Options o, Where at) {
-  const double bound = std::sqrt(3.0) * std::sqrt(2.0 / (1 + a * a)) / std::sqrt(fan_in(shape));
-  return uniform(shape, -bound, bound, o, at);
+  const double bound = std::sqrt(6.0 / (1 + a * a) / fan_in(shape));
+  return Within("kaiming_uniform", at)(uniform(shape, -bound, bound, o));
 }
 Tensor Tensor::kaiming_normal(Dims shape, double a, Options o, Where at) {
-  return normal(shape, 0, std::sqrt(2.0 / (1 + a * a)) / std::sqrt(fan_in(shape)), o, at);
+  const double deviation = std::sqrt(2.0 / (1 + a * a) / fan_in(shape));
+  return Within("kaiming_normal", at)(normal(shape, 0, deviation, o));
 }
 Tensor Tensor::glorot_uniform(Dims shape, Options o, Where at) {
-  const double fan_out = static_cast<double>(shape.empty() ? 1 : shape[0]) * fan_in(shape) /
-                         std::max(1.0, shape.size() > 1 ? static_cast<double>(shape[1]) : 1.0);
-  const double bound = std::sqrt(6.0 / (fan_in(shape) + fan_out));
-  return uniform(shape, -bound, bound, o, at);
+  const double outs = static_cast<double>(shape.empty() ? 1 : shape[0]),
+               ins = static_cast<double>(shape.size() > 1 ? shape[1] : 1);
+  const double bound = std::sqrt(6.0 / (fan_in(shape) * (1 + outs / std::max(1.0, ins))));
+  return Within("glorot_uniform", at)(uniform(shape, -bound, bound, o));
 }
 
 // Each element's rank among random 64-bit keys: ties, at 2^-64, by place.
 Tensor Tensor::randperm(std::int64_t n, Options o, Where at) {
-  if (n < 0) fail<ValueError>("randperm", cat("the count is ", n), at, "give 0 or more");
-  const DType t = o.dtype.value_or(default_int());
-  if (n == 0) return zeros({0}, {t, o.device, false}, at);
-  const Tensor words = draw(2 * n, o, at).cast(DType::uint64, at).reshape({2, n}, at);
-  const Tensor keys = ((words(0) << 32) | words(1)).contiguous(at);
-  const Tensor place = arange(n, {DType::int64, o.device, false}, at);
-  const Tensor mine = keys.reshape({n, 1}, at), other = keys.reshape({1, n}, at);
-  const Tensor before =
-      (other < mine) | ((other == mine) & (place.reshape({1, n}, at) < place.reshape({n, 1}, at)));
-  return before.sum(1, false, {}, at).cast(t, at).contiguous(at);
+  const Within within("randperm", at);
+  if (n < 0) refuse<ValueError>("the count is {}; give 0 or more", n);
+  const DType t = dtype_of(o, default_int());
+  if (n == 0) return zeros({0}, {t, o.device, false});
+  const Tensor keys = draw_wide(n, o.device).contiguous();
+  const Tensor mine = keys.unsqueeze(1), other = keys.unsqueeze(0);
+  const Tensor earlier = places_along(1, n, 2, o.device) < places_along(0, n, 2, o.device);
+  const Tensor before = (other < mine) | ((other == mine) & earlier);
+  return finished(before.sum(1).cast(t).contiguous(), o);
 }
 
 Tensor Tensor::bernoulli(Where at) const {
-  const Tensor u = unit(shape(), {.device = device()}, DType::float32, at);
-  return (u < cast(DType::float32, at)).cast(dtype(), at);
+  const Within within("bernoulli", at);
+  return (unit(shape(), device(), DType::float32) < cast(DType::float32)).cast(dtype());
 }
 
-// The number of cumulative probabilities at or below a uniform draw.
 Tensor Tensor::multinomial(std::int64_t samples, bool replacement, Where at) const {
-  if (ndim() < 1 || ndim() > 2)
-    fail<ShapeError>("multinomial", cat("shape ", shape_text(*this)), at, "give (C,) or (N, C)");
-  if (samples < 1 || (!replacement && samples > size(-1)))
-    fail<ValueError>("multinomial", cat(samples, " samples of ", size(-1), " classes"), at,
-                     "draw at most as many as there are, or with replacement");
-  const Tensor w = ndim() == 1 ? unsqueeze(0, at) : *this;
-  const Tensor p = w.cast(DType::float64, at);
-  if (replacement) {
-    const Tensor c = p.cumsum(1, at), total = c(Slice(), Slice(-1, {}));
-    const Tensor u = unit({w.size(0), samples, 1}, {.device = device()}, DType::float64, at) *
-                     total.unsqueeze(-1, at);
-    const Tensor out = (c.unsqueeze(1, at) <= u).sum(-1, false, {}, at);
-    return ndim() == 1 ? out.squeeze(0, at) : out;
+  const Within within("multinomial", at);
+  if (ndim() < 1 || ndim() > 2) refuse<ShapeError>("shape {}; give (C,) or (N, C)", *this);
+  if (samples < 1 || size(-1) < (replacement ? 1 : samples))
+    refuse<ValueError>(
+        "{} samples of {} classes; draw at most as many as there are, or with "
+        "replacement",
+        samples, size(-1));
+  const Tensor w = ndim() == 1 ? unsqueeze(0) : *this, wide = w.cast(DType::float64);
+  const Tensor p = mote::where(0 < wide, wide, 0.0);  // no weight below 0, no NaN
+  Tensor out;
+  if (replacement) {  // the number of cumulative probabilities at or below a uniform draw
+    const Tensor c = p.cumsum(1), total = c(Slice(), Slice(-1, {}));
+    const Tensor u = unit({w.size(0), samples, 1}, device(), DType::float64) * total.unsqueeze(-1);
+    out = (c.unsqueeze(1) <= u).sum(-1).minimum(w.size(1) - 1);
+  } else {  // the classes with the greatest p / exponential draws (Efraimidis, Spirakis)
+    const Tensor u = unit(w.shape(), device(), DType::float64);
+    Tensor left = (p / -(1.0 - u).log()).contiguous();
+    std::vector<Tensor> picks;
+    for (std::int64_t i = 0; i < samples; ++i) {
+      picks.push_back(left.argmax(1, true));
+      const Tensor taken = picks.back().one_hot(w.size(1)).squeeze(1).cast(DType::boolean);
+      left = mote::where(taken, -INFINITY, left);
+    }
+    out = mote::cat(picks, 1);
   }
-  // Without replacement: the classes with the greatest p / exponential draws (Efraimidis, Spirakis).
-  const Tensor u = unit(w.shape(), {.device = device()}, DType::float64, at);
-  const Tensor score = (p / -(1.0 - u).log(at)).contiguous(at);
-  Tensor left = score;
-  std::vector<Tensor> picks;
-  for (std::int64_t i = 0; i < samples; ++i) {
-    picks.push_back(left.argmax(1, true, at));
-    left = mote::where(picks.back().one_hot(w.size(1), at).squeeze(1, at).cast(DType::boolean, at),
-                       -INFINITY, left, at);
-  }
-  const Tensor out = mote::cat(picks, 1, at);
-  return ndim() == 1 ? out.squeeze(0, at) : out;
+  return ndim() == 1 ? out.squeeze(0) : out;
 }
 
 Tensor Tensor::dropout(double p, Where at) const {
-  if (p < 0 || p > 1)
-    fail<ValueError>("dropout", cat("the probability is ", p), at, "give one in 0..1");
+  const Within within("dropout", at);
+  if (!(p >= 0 && p <= 1)) refuse<ValueError>("the probability is {}; give one in 0..1", p);
   if (!Training::is_on() || p == 0) return *this;
-  if (p == 1) return zeros_like(at);
-  const Tensor keep = p <= unit(shape(), {.device = device()}, DType::float32, at).contiguous(at);
-  return mote::where(keep, *this / (1 - p), zeros_like(at), at);
+  if (p == 1) return zeros_like();
+  const Tensor keep = p <= unit(shape(), device(), DType::float32).contiguous();
+  return mote::where(keep, *this / (1 - p), zeros_like());
 }
 
 }  // namespace mote

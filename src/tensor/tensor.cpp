@@ -1,5 +1,6 @@
 // The handle itself: making, reading, writing in place.
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "engine/engine.h"
@@ -10,44 +11,24 @@ namespace {
 
 std::atomic<DType> float_default{DType::float32}, int_default{DType::int64};
 
-Device& device_of(const Options& o, std::string_view op, Where where) {
-  return o.device.empty() ? default_device() : device_at(op, o.device, where);
-}
-
-std::int64_t checked_count(std::string_view op, const Dims& shape, Where where) {
-  std::int64_t n = 1;
-  for (std::int64_t s : shape) {
-    if (s < 0) fail<ShapeError>(op, cat("size ", s, " is negative"), where, "sizes are 0 or more");
-    if (__builtin_mul_overflow(n, s, &n))
-      fail<ShapeError>(op, "the sizes do not fit in 63 bits", where, "use smaller sizes");
-  }
-  return n;
-}
-
-Tensor finished(Lazy n, const Options& o, Where where) {
-  Tensor t(std::move(n));
-  if (o.requires_grad) t.set_requires_grad(true, where);
-  return t;
-}
-
-Tensor filled(std::string_view op, const Dims& shape, Scalar value, const Options& o, Where where) {
-  checked_count(op, shape, where);
-  const PlaceScope place(where);
-  return finished(constant_lazy(value, shape_of(shape), device_of(o, op, where)), o, where);
+Tensor filled(const Dims& shape, Scalar value, const Options& o) {
+  checked_count(shape);
+  return finished(wrap(constant_lazy(value, shape_of(shape), device_of(o))), o);
 }
 
 }  // namespace
 
 DType default_float() { return float_default; }
 DType default_int() { return int_default; }
-void set_default_float(DType t) {
-  if (!is_float(t))
-    throw DTypeError(cat("set_default_float: ", std::string(name_of(t)), " is no float"));
+void set_default_float(DType t, Where where) {
+  const Within op("set_default_float", where);
+  if (!is_float(checked_dtype(t))) refuse<DTypeError>("{} is no float; give float32 or another", t);
   float_default = t;
 }
-void set_default_int(DType t) {
-  if (!is_integer(t))
-    throw DTypeError(cat("set_default_int: ", std::string(name_of(t)), " is no integer"));
+void set_default_int(DType t, Where where) {
+  const Within op("set_default_int", where);
+  if (!is_integer(checked_dtype(t)))
+    refuse<DTypeError>("{} is no integer; give int64 or another", t);
   int_default = t;
 }
 
@@ -58,9 +39,29 @@ Tensor::Tensor(std::shared_ptr<LazyBuffer> lazy) : state_(std::make_shared<Tenso
 }
 
 std::shared_ptr<LazyBuffer> Tensor::lazy() const {
-  if (!state_) throw ValueError("the tensor is not defined; give it a value first");
+  if (!state_) refuse<ValueError>("the tensor is not defined; give it a value first");
   const std::lock_guard lock(state_->mutex);
   return state_->lazy;
+}
+
+namespace {
+// A part is copied as a value: what is done to the copy in place does not reach the base.
+State value_state(const State& state) {
+  if (!state || !state->part) return state;
+  const auto own = std::make_shared<TensorState>();
+  const std::lock_guard lock(state->mutex);
+  own->lazy = state->lazy;
+  return own;
+}
+}  // namespace
+
+Tensor::Tensor(const Tensor& other) : state_(value_state(other.state_)) {}
+Tensor::Tensor(Tensor&& other) noexcept : state_(value_state(other.state_)) {
+  other.state_.reset();
+}
+Tensor& Tensor::operator=(Tensor other) noexcept {
+  state_ = std::move(other.state_);
+  return *this;
 }
 
 void Tensor::set_lazy(std::shared_ptr<LazyBuffer> lazy) {
@@ -72,147 +73,139 @@ void Tensor::set_lazy(std::shared_ptr<LazyBuffer> lazy) {
 
 Tensor Tensor::from_elements(const void* data, std::size_t count, DType from, Dims shape,
                              const Options& o, Where where) {
-  const std::int64_t n = checked_count("tensor", shape, where);
-  if (n != static_cast<std::int64_t>(count)) {
-    fail<ShapeError>("tensor",
-                     cat(count, " values were given for shape ", to_text(shape_of(shape))), where,
-                     cat("give ", n, " values, or another shape"));
-  }
-  const DType to = o.dtype.value_or(from);
-  const auto width = static_cast<std::size_t>(size_of(to)),
-             source = static_cast<std::size_t>(size_of(from));
-  std::vector<std::byte> bytes(count * width);
-  for (std::size_t i = 0; i < count; ++i)
-    store_scalar(bytes.data() + i * width,
-                 mote::cast(load_scalar(static_cast<const char*>(data) + i * source, from), to));
-  return from_bytes(bytes, std::move(shape), to, o, where);
+  const Within op("tensor", where);
+  const std::int64_t n = checked_count(shape);
+  if (n != static_cast<std::int64_t>(count))
+    refuse<ShapeError>("{} values were given for shape {}; give {} values, or another shape", count,
+                       shape, n);
+  const auto width = static_cast<std::size_t>(size_of(from));
+  const std::span all(static_cast<const std::byte*>(data), count * width);
+  const DType to = dtype_of(o, from);
+  return from_bytes(mote::converted(all, from, to), std::move(shape), to, o);
 }
 
 Tensor Tensor::from_bytes(std::span<const std::byte> bytes, Dims shape, DType dtype, Options o,
                           Where where) {
-  const std::int64_t n = checked_count("tensor", shape, where);
-  if (n > (INT64_MAX >> 3) || n * size_of(dtype) != static_cast<std::int64_t>(bytes.size())) {
-    fail<ShapeError>(
-        "tensor",
-        cat(bytes.size(), " bytes were given for ", to_text(shape_of(shape)), " of ",
-            std::string(name_of(dtype))),
-        where, "the size of the data must be the product of the shape times the size of the dtype");
-  }
-  auto buffer =
-      Buffer::make(device_of(o, "tensor", where), static_cast<std::int64_t>(bytes.size()));
-  if (!bytes.empty()) buffer->write(bytes.data(), 0, buffer->bytes());
-  return finished(from_buffer(std::move(buffer), shape_of(shape), dtype), o, where);
+  const Within op("tensor", where);
+  const std::int64_t n = checked_count(shape), size = static_cast<std::int64_t>(bytes.size());
+  if (n > (INT64_MAX >> 3) || n * size_of(checked_dtype(dtype)) != size)
+    refuse<ShapeError>(
+        "{} bytes were given for {} of {}; the size of the data must be the product "
+        "of the shape times the size of the dtype",
+        size, shape, dtype);
+  auto buffer = Buffer::make(device_of(o), size);
+  if (size) buffer->write(bytes.data(), 0, size);
+  return finished(wrap(from_buffer(std::move(buffer), shape_of(shape), dtype)), o);
 }
 
 Tensor Tensor::from_blob(void* data, Dims shape, DType dtype, Where where) {
-  const std::int64_t n = checked_count("from_blob", shape, where);
-  if (!data && n > 0)
-    fail<ValueError>("from_blob", "the address is null", where, "give memory that outlives it");
-  return Tensor(from_buffer(Buffer::borrow(default_device(), data, n * size_of(dtype), [] {}),
-                            shape_of(shape), dtype));
+  const Within op("from_blob", where);
+  const std::int64_t n = checked_count(shape);
+  if (!data && n > 0) refuse<ValueError>("the address is null; give memory that outlives it");
+  auto shared = Buffer::borrow(default_device(), data, n * size_of(checked_dtype(dtype)), [] {});
+  return wrap(from_buffer(std::move(shared), shape_of(shape), dtype));
 }
 
 Tensor Tensor::empty(Dims shape, Options o, Where where) {
-  return zeros(std::move(shape), std::move(o), where);
+  return Within("empty", where)(zeros(std::move(shape), std::move(o)));
 }
 Tensor Tensor::zeros(Dims shape, Options o, Where where) {
-  return filled("zeros", shape, Scalar(o.dtype.value_or(default_float()), 0), o, where);
+  return Within("zeros", where)(filled(shape, Scalar(dtype_of(o, default_float()), 0), o));
 }
 Tensor Tensor::ones(Dims shape, Options o, Where where) {
-  return filled("ones", shape, Scalar(o.dtype.value_or(default_float()), 1), o, where);
+  return Within("ones", where)(filled(shape, Scalar(dtype_of(o, default_float()), 1), o));
 }
-
 Tensor Tensor::full(Dims shape, const Operand& value, Options o, Where where) {
-  if (value.number() == Operand::Number::none)
-    return tensor_of(value).expand(std::move(shape), where);
-  const bool real = value.number() == Operand::Number::floating;
-  const DType own = real                                         ? default_float()
-                    : value.number() == Operand::Number::boolean ? DType::boolean
-                                                                 : default_int();
-  const DType t = o.dtype.value_or(own);
-  return filled("full", shape, real ? Scalar(t, value.real()) : Scalar(t, value.integer()), o,
-                where);
+  const Within op("full", where);
+  if (is_number(value)) return filled(shape, scalar_of(value, dtype_of(o, own_dtype(value))), o);
+  const Tensor t = tensor_of(value);
+  const Tensor there = o.device.empty() ? t : t.to(o.device);
+  return finished(there.cast(dtype_of(o, t.dtype())).expand(std::move(shape)), o);
 }
 
 Tensor Tensor::arange(const Operand& end, Options o, Where where) {
-  return arange(0, end, 1, std::move(o), where);
+  return Within("arange", where)(arange(0, end, 1, std::move(o)));
 }
 
 Tensor Tensor::arange(const Operand& start, const Operand& end, const Operand& step, Options o,
                       Where where) {
+  const Within op("arange", where);
+  bool whole = true;
   for (const Operand& x : {start, end, step}) {
-    if (x.number() == Operand::Number::none)
-      fail<ValueError>("arange", "a bound or the step is a tensor", where,
-                       "give numbers; item() reads one");
+    if (!is_number(x))
+      refuse<ValueError>("a bound or the step is a tensor; give numbers; item() reads one");
+    whole &= x.number() != Operand::Number::floating;
   }
-  const auto real = [](const Operand& x) { return x.number() == Operand::Number::floating; };
-  const bool whole = !real(start) && !real(end) && !real(step);
-  if (step.real() == 0)
-    fail<ValueError>("arange", "the step is 0", where, "give a step that is not 0");
+  if (step.real() == 0) refuse<ValueError>("the step is 0; give a step that is not 0");
   const double span = (end.real() - start.real()) / step.real();
-  const std::int64_t n = span > 0 ? static_cast<std::int64_t>(std::ceil(span)) : 0;
-  const DType t = o.dtype.value_or(whole ? default_int() : default_float());
-  const DType count_type = is_float(t) ? DType::float64 : DType::int64;
-  const PlaceScope place(where);
-  const Tensor i(iota(n, count_type, device_of(o, "arange", where)));
-  if (n == 0) return zeros({0}, {t, o.device, false}, where);
-  Tensor value = i;
+  if (!(std::abs(span) < 0x1p62) || !std::isfinite(step.real()))
+    refuse<ShapeError>(
+        "{} to {} by {} is no number of elements; give finite bounds and a step "
+        "that reaches them",
+        start.real(), end.real(), step.real());
+  const std::int64_t n = whole      ? steps_between(start.integer(), end.integer(), step.integer())
+                         : span > 0 ? static_cast<std::int64_t>(std::ceil(span))
+                                    : 0;
+  const DType t = dtype_of(o, whole ? default_int() : default_float());
+  if (n == 0) return filled({0}, Scalar(t, 0), o);
+  Tensor value = wrap(iota(n, is_float(t) ? DType::float64 : DType::int64, device_of(o)));
   if (step.real() != 1) value = is_float(t) ? value * step.real() : value * step.integer();
   if (start.real() != 0) value = is_float(t) ? value + start.real() : value + start.integer();
-  return finished(value.cast(t, where).lazy(), o, where);
+  return finished(value.cast(t), o);
 }
 
 Tensor Tensor::linspace(double start, double end, std::int64_t steps, Options o, Where where) {
-  if (steps < 0)
-    fail<ShapeError>("linspace", cat("the number of steps is ", steps), where, "give 0 or more");
-  if (steps == 0) return zeros({0}, o, where);
-  const Tensor i(iota(steps, DType::float64, device_of(o, "linspace", where)));
-  const Tensor t = i * (steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0.0) + start;
-  return finished(t.cast(o.dtype.value_or(default_float()), where).lazy(), o, where);
+  const Within op("linspace", where);
+  if (steps < 0) refuse<ShapeError>("the number of steps is {}; give 0 or more", steps);
+  const DType t = dtype_of(o, default_float());
+  if (steps == 0) return filled({0}, Scalar(t, 0), o);
+  const Tensor i = wrap(iota(steps, DType::float64, device_of(o)));
+  const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0.0;
+  return finished((i * step + start).cast(t), o);
 }
 
 Tensor Tensor::eye(std::int64_t n, std::optional<std::int64_t> m, Options o, Where where) {
-  const std::int64_t columns = m.value_or(n);
-  checked_count("eye", {n, columns}, where);
-  const Tensor i =
-      arange(static_cast<int64_t>(n), {.device = o.device}, where).reshape({n, 1}, where);
-  const Tensor j = arange(static_cast<int64_t>(columns), {.device = o.device}, where)
-                       .reshape({1, columns}, where);
-  return finished((i == j).cast(o.dtype.value_or(default_float()), where).lazy(), o, where);
+  const Within op("eye", where);
+  checked_count({n, m.value_or(n)});
+  const Tensor on = places_along(0, n, 2, o.device) == places_along(1, m.value_or(n), 2, o.device);
+  return finished(on.cast(dtype_of(o, default_float())), o);
 }
 
-Tensor Tensor::empty_like(Where where) const { return zeros_like(where); }
-Tensor Tensor::zeros_like(Where where) const { return full_like(0, where); }
-Tensor Tensor::ones_like(Where where) const { return full_like(1, where); }
-Tensor Tensor::full_like(const Operand& value, Where) const {
+Tensor Tensor::empty_like(Where where) const { return Within("empty_like", where)(zeros_like()); }
+Tensor Tensor::zeros_like(Where where) const { return Within("zeros_like", where)(full_like(0)); }
+Tensor Tensor::ones_like(Where where) const { return Within("ones_like", where)(full_like(1)); }
+Tensor Tensor::full_like(const Operand& value, Where where) const {
+  const Within op("full_like", where);
   const Lazy n = lazy();
   return wrap(broadcast_to(lazy_of(value, n->dtype, *n->device), n->shape));
 }
 
 void throw_ragged(std::size_t expected, std::size_t found, Where where) {
-  fail<ShapeError>("tensor", cat("a row of ", found, " values stands beside rows of ", expected),
-                   where, "all rows need the same length");
+  const Within op("tensor", where);
+  refuse<ShapeError>("a row of {} values stands beside rows of {}; all rows need the same length",
+                     found, expected);
 }
 
 // ---- properties
 
 Dims Tensor::shape() const { return dims_of(lazy()->shape); }
 int Tensor::ndim() const { return static_cast<int>(lazy()->shape.size()); }
-std::int64_t Tensor::size(int axis) const {
-  return shape()[static_cast<std::size_t>(checked_axis("size", axis, ndim(), *this, Where{}))];
+std::int64_t Tensor::size(int axis, Where where) const {
+  const Within op("size", where);
+  const Dims all = shape();
+  return all[idx(checked_axis(axis, static_cast<int>(all.size()), *this))];
 }
-std::int64_t Tensor::numel() const {
-  std::int64_t n = 1;
-  for (std::int64_t s : shape()) n *= s;
-  return n;
-}
+std::int64_t Tensor::numel() const { return product(shape()); }
 DType Tensor::dtype() const { return lazy()->dtype; }
 std::string Tensor::device() const { return lazy()->device->name(); }
 bool Tensor::is_realized() const {
   const Lazy n = lazy();
   return (n->is_view() ? n->base : n)->is_realized();
 }
-const std::string& Tensor::name() const { return state_->name; }
+const std::string& Tensor::name() const {
+  if (!state_) refuse<ValueError>("the tensor is not defined; give it a value first");
+  return state_->name;
+}
 Tensor& Tensor::set_name(std::string name) {
   lazy()->name = name;
   state_->name = std::move(name);
@@ -234,7 +227,7 @@ std::vector<std::weak_ptr<TensorState>>& pending_writes() {
 }  // namespace
 
 void realize(const std::vector<Tensor>& tensors, Where where) {
-  const PlaceScope place(where);
+  const Within op("realize", where);
   std::vector<Lazy> roots;
   for (const Tensor& t : tensors) roots.push_back(t.lazy());
   std::vector<std::weak_ptr<TensorState>> pending;
@@ -249,19 +242,18 @@ void realize(const std::vector<Tensor>& tensors, Where where) {
 }
 
 Tensor& Tensor::realize(Where where) {
-  expect_defined("realize", *this, where);
   mote::realize(std::vector<Tensor>{*this}, where);
   return *this;
 }
 
 std::vector<std::byte> Tensor::to_bytes(Where where) const {
-  expect_defined("to_bytes", *this, where);
-  if (capturing()) {
-    fail<JitError>("jit", "a value is read on the host while a function is recorded", where,
-                   "return the tensor and read it after the call");
-  }
-  const Tensor t(mote::contiguous(lazy()));
-  mote::realize(std::vector<Tensor>{t}, where);
+  const Within op("to_bytes", where);
+  if (capturing())
+    refuse<JitError>(
+        "a value is read on the host while a function is recorded; return the tensor "
+        "and read it after the call");
+  const Tensor t = wrap(mote::contiguous(lazy()));
+  mote::realize(std::vector<Tensor>{t});
   const Lazy n = t.lazy();
   const Lazy& stored = n->is_view() ? n->base : n;
   std::vector<std::byte> bytes(static_cast<std::size_t>(numel() * size_of(dtype())));
@@ -271,45 +263,16 @@ std::vector<std::byte> Tensor::to_bytes(Where where) const {
   return bytes;
 }
 
-namespace {
-
-template <class F>
-void for_each_element(const Tensor& t, Where where, F f) {
-  const auto bytes = t.to_bytes(where);
-  const auto width = static_cast<std::size_t>(size_of(t.dtype()));
-  for (std::size_t i = 0; i < bytes.size(); i += width) f(load_scalar(bytes.data() + i, t.dtype()));
+std::vector<std::byte> Tensor::converted(DType to, Where where) const {
+  return mote::converted(to_bytes(where), dtype(), to);
 }
 
-}  // namespace
-
-std::vector<double> Tensor::to_doubles(Where where) const {
-  std::vector<double> out;
-  for_each_element(*this, where, [&](Scalar s) { out.push_back(s.as_double()); });
-  return out;
-}
-
-std::vector<std::int64_t> Tensor::to_ints(Where where) const {
-  std::vector<std::int64_t> out;
-  for_each_element(*this, where, [&](Scalar s) { out.push_back(s.as_int()); });
-  return out;
-}
-
-namespace {
-void expect_one(const Tensor& t, Where where) {
-  expect_defined("item", t, where);
-  if (t.numel() != 1)
-    fail<ShapeError>("item", cat("the tensor has shape ", shape_text(t), ", not one element"),
-                     where, "index or reduce it first");
-}
-}  // namespace
-
-double Tensor::item_double(Where where) const {
-  expect_one(*this, where);
-  return to_doubles(where)[0];
-}
-std::int64_t Tensor::item_int(Where where) const {
-  expect_one(*this, where);
-  return to_ints(where)[0];
+void Tensor::read_item(void* value, DType as, Where where) const {
+  const Within op("item", where);
+  if (numel() != 1)
+    refuse<ShapeError>("the tensor has shape {}, not one element; index or reduce it first", *this);
+  const auto bytes = converted(as, where);
+  std::memcpy(value, bytes.data(), bytes.size());
 }
 
 // ---- writing in place
@@ -319,98 +282,85 @@ bool is_leaf(const Lazy& n) {
          (n->src.empty() || (n->own_gradient && n->own_gradient->inputs.empty()));
 }
 
-void expect_writable(std::string_view op, const Lazy& old, Where where) {
+void expect_writable(const Lazy& old) {
   if (!is_leaf(old) || !grad_enabled()) return;
-  fail<GradientError>(op,
-                      cat("a leaf that requires a gradient is written in place",
-                          old->name.empty() ? "" : ": '" + old->name + "'"),
-                      where, "do it under NoGrad, or write to a copy");
+  refuse<GradientError>(
+      "a leaf that requires a gradient is written in place{}; do it under NoGrad, "
+      "or write to a copy",
+      old->name.empty() ? "" : ": '" + old->name + "'");
 }
 
-void write_over(const Tensor& handle, const Lazy& old, Lazy written, Where where) {
+void write_over(const State& handle, Lazy written) {
+  const Lazy old = current(handle);
   if (is_leaf(old)) {
     written->requires_grad = true;
     written->own_gradient = std::make_shared<OwnGradient>();
+    written->handle = handle;
   }
-  if (old->requires_grad) old->overwritten = where.line ? where : Where{"?", 1};
+  const Where place = current_place();
+  if (old->requires_grad) old->overwritten = place.line ? place : Where{"?", 1};
   written->name = old->name;
-  Tensor shared = handle;
-  shared.set_lazy(std::move(written));
-  pending_writes().push_back(Operand(handle, where).state());
+  pending_writes().push_back(handle);
+  const std::lock_guard lock(handle->mutex);
+  handle->lazy = std::move(written);
 }
 
 Tensor& Tensor::assign(const Operand& value, Where where) {
-  expect_defined("assign", *this, where);
-  const PlaceScope place(where);
-  const Lazy old = lazy();
-  expect_writable("assign", old, where);
-  Lazy v = lazy_of(value, old->dtype, *old->device);
+  const Within op(state_ && state_->part ? "setitem" : "assign", where);
+  const Lazy old = lazy(), v = lazy_of(value, old->dtype, *old->device);
   if (v->device != old->device)
-    fail<DeviceError>(
-        "assign",
-        cat("the value is on ", v->device->name(), ", the tensor on ", old->device->name()), where,
-        "move it with .to(device)");
-  const Shape given = v->shape;
-  try {
-    v = broadcast_to(v, broadcast_shape(v->shape, old->shape));
-  } catch (const ShapeError&) {
-    v = nullptr;
+    refuse<DeviceError>("the value is on {}, the tensor on {}; move it with .to(device)",
+                        v->device->name(), old->device->name());
+  if (state_->part) {
+    write_part(state_, wrap(v));
+    return *this;
   }
-  if (!v || v->shape != old->shape) {
-    fail<ShapeError>("assign",
-                     cat("a value of shape ", to_text(given),
-                         " does not broadcast to the tensor's shape ", to_text(old->shape)),
-                     where, "assign keeps the shape");
-  }
-  write_over(*this, old, mote::assign(old, v), where);
+  expect_writable(old);
+  const Lazy whole = broadcast_into(v, old->shape, "tensor's", "assign keeps the shape");
+  write_over(state_, mote::assign(old, whole));
   return *this;
 }
 
-Tensor& Tensor::operator+=(const Operand& v) {
-  const OuterPlace outer(v.where());
-  return assign(Operand(*this + v, v.where()), v.where());
+namespace {
+
+// x = x op v, of a part on what its base holds now. The dtype stays, and may not lose the kind.
+Tensor& update(Tensor& x, std::string_view name, const Operand& v,
+               Tensor (*op)(const Operand&, const Operand&)) {
+  const Within within(name, v.where());
+  const State state = Operand(x).state();
+  const Tensor result = op(state ? wrap(current(state)) : x, v);
+  const auto kind = [](DType t) { return is_float(t) ? 2 : t == DType::boolean ? 0 : 1; };
+  if (kind(result.dtype()) > kind(x.dtype()))
+    refuse<DTypeError>("the result is {}, the tensor {}; cast the tensor, or the result by assign",
+                       result.dtype(), x.dtype());
+  return x.assign(result);
 }
-Tensor& Tensor::operator-=(const Operand& v) {
-  const OuterPlace outer(v.where());
-  return assign(Operand(*this - v, v.where()), v.where());
-}
-Tensor& Tensor::operator*=(const Operand& v) {
-  const OuterPlace outer(v.where());
-  return assign(Operand(*this * v, v.where()), v.where());
-}
-Tensor& Tensor::operator/=(const Operand& v) {
-  const OuterPlace outer(v.where());
-  return assign(Operand(*this / v, v.where()), v.where());
-}
+
+}  // namespace
+
+Tensor& Tensor::operator+=(const Operand& v) { return update(*this, "add", v, mote::operator+); }
+Tensor& Tensor::operator-=(const Operand& v) { return update(*this, "sub", v, mote::operator-); }
+Tensor& Tensor::operator*=(const Operand& v) { return update(*this, "mul", v, mote::operator*); }
+Tensor& Tensor::operator/=(const Operand& v) { return update(*this, "div", v, mote::operator/); }
 
 // ---- dtype and device
 
 Tensor Tensor::cast(DType t, Where where) const {
-  expect_defined("cast", *this, where);
-  const PlaceScope place(where);
-  return wrap(cast_lazy(lazy(), t));
+  return Within("cast", where)(wrap(cast_lazy(lazy(), checked_dtype(t))));
 }
 
 Tensor Tensor::bitcast(DType t, Where where) const {
-  if (size_of(dtype()) != size_of(t)) {
-    fail<DTypeError>("bitcast",
-                     cat(std::string(name_of(dtype())), " and ", std::string(name_of(t)),
-                         " have different sizes"),
-                     where, "use cast to convert values");
-  }
+  const Within op("bitcast", where);
+  if (size_of(dtype()) != size_of(checked_dtype(t)))
+    refuse<DTypeError>("{} and {} have different sizes; use cast to convert values", dtype(), t);
   return wrap(bitcast_lazy(lazy(), t));
 }
 
 Tensor Tensor::to(std::string_view device, Where where) const {
-  expect_defined("to", *this, where);
-  const PlaceScope place(where);
-  return wrap(copy_to(lazy(), device_at("to", device, where)));
+  return Within("to", where)(wrap(copy_to(lazy(), device_at(device))));
 }
-
 Tensor Tensor::contiguous(Where where) const {
-  expect_defined("contiguous", *this, where);
-  const PlaceScope place(where);
-  return wrap(mote::contiguous(lazy()));
+  return Within("contiguous", where)(wrap(mote::contiguous(lazy())));
 }
 
 }  // namespace mote

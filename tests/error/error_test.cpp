@@ -80,7 +80,7 @@ TEST_F(Errors, ShapesOfOperands) {
       {shape_error, [&] { l1_loss(a, b); }, "l1_loss:" + rest},
       {shape_error, [&] { binary_cross_entropy(a, b); }, "binary_cross_entropy:" + rest},
       {shape_error, [&] { a.matmul(a); }, "matmul: inner sizes differ, 3 and 2 (lhs (2, 3), rhs (2, 3)) at HERE; transpose one side or check in_features"},
-      {shape_error, [&] { a.linear(b); }, "matmul: inner sizes differ, 3 and 4 (lhs (2, 3), rhs (4, 3)) at HERE; transpose one side or check in_features"},
+      {shape_error, [&] { a.linear(b); }, "linear: inner sizes differ, 3 and 4 (lhs (2, 3), rhs (4, 3)) at HERE; transpose one side or check in_features"},
       {shape_error, [&] { a.matmul(s); }, "matmul: an operand is a scalar at HERE; multiply by * instead"},
       {shape_error, [&] { cube.matmul(Tensor::ones({3, 4, 5})); }, "matmul: batch sizes differ, 2 and 3 (lhs (2, 3, 4), rhs (3, 4, 5)) at HERE; sizes before the last two must be equal or 1"},
   });
@@ -151,7 +151,7 @@ TEST_F(Errors, Indices) {
       {index_error, [&] { a(ellipsis, ellipsis); }, "index: there are two ellipses at HERE; use one"},
       {dtype_error, [&] { a(v); }, "index: an index tensor has dtype float32 at HERE; cast it to an integer"},
       {index_error, [&] { a(mask); }, "index: a mask of shape (3,) does not fit shape (2, 3) at HERE; a mask has the sizes of the axes it stands for"},
-      {shape_error, [&] { a(Tensor({0, 1}), Tensor({0, 1, 2})); }, "index: index tensors: the shapes (2,) and (3,) do not broadcast at HERE; sizes must be equal or 1, counted from the last axis"},
+      {shape_error, [&] { a(Tensor({0, 1}), Tensor({0, 1, 2})); }, "index: the shapes (2,) and (3,) do not broadcast at HERE; sizes must be equal or 1, counted from the last axis"},
       {shape_error, [&] { a.gather(1, i); }, "gather: the index has shape (3,), the tensor (2, 3) at HERE; they need the same number of axes"},
       {dtype_error, [&] { a.gather(1, a); }, "gather: the index has dtype float32 at HERE; cast it to an integer"},
       {shape_error, [&] { a.gather(1, Tensor({{0}, {0}, {0}})); }, "gather: the index has shape (3, 1), the tensor (2, 3) at HERE; other axes may not be longer than the tensor's"},
@@ -160,8 +160,8 @@ TEST_F(Errors, Indices) {
       {shape_error, [&] { a.scatter(1, Tensor({{1, 2, 0, 1}}), Tensor::ones({1, 2})); }, "scatter: index (1, 4) is larger than source (1, 2) or tensor (2, 3) at HERE; make the index smaller"},
       {dtype_error, [&] { a.scatter(0, a, a); }, "scatter: the index has dtype float32 at HERE; cast it to an integer"},
       {value_error, [&] { i.one_hot(-1); }, "one_hot: the number of classes is -1 at HERE; give 0 or more"},
-      {dtype_error, [&] { a.one_hot(3); }, "one_hot: the dtype is float32 at HERE; cast it to an integer"},
-      {dtype_error, [&] { a.masked_fill(a, 1); }, "where: the condition has dtype float32 at HERE; compare it with something, or cast it to bool"},
+      {dtype_error, [&] { a.one_hot(3); }, "one_hot: the index has dtype float32 at HERE; cast it to an integer"},
+      {dtype_error, [&] { a.masked_fill(a, 1); }, "masked_fill: the condition has dtype float32 at HERE; compare it with something, or cast it to bool"},
       {shape_error, [&] { a(0) = Tensor::ones({2}); }, "setitem: a value of shape (2,) does not broadcast to the part's shape (3,) at HERE; give a value that does"},
       {shape_error, [&] { a(0) = b; }, "setitem: a value of shape (3, 4) does not broadcast to the part's shape (3,) at HERE; give a value that does"},
       {index_error, [&] { a(5) = 1; }, "index: index 5 is out of range for axis 0 of shape (2, 3) at HERE; use -2..1"},
@@ -183,9 +183,33 @@ TEST_F(Errors, DTypes) {
       {value_error, [&] { i.clip({}, {}); }, "clip: no bound is given at HERE; give low, high or both"},
       {dtype_error, [&] { i.clip(0.5, {}); }, "clip: a bound of an integer tensor is no whole number at HERE; cast the tensor"},
       {dtype_error, [&] { a.bitcast(DType::float64); }, "bitcast: float32 and float64 have different sizes at HERE; use cast to convert values"},
-      {dtype_error, [&] { set_default_float(DType::int8); }, "set_default_float: int8 is no float"},
-      {dtype_error, [&] { set_default_int(DType::float32); }, "set_default_int: float32 is no integer"},
+      {dtype_error, [&] { set_default_float(DType::int8); }, "set_default_float: int8 is no float at HERE; give float32 or another"},
+      {dtype_error, [&] { set_default_int(DType::float32); }, "set_default_int: float32 is no integer at HERE; give int64 or another"},
+      {dtype_error, [&] { Tensor q = i; q += 1.5; }, "add: the result is float32, the tensor int32 at HERE; cast the tensor, or the result by assign"},
+      {dtype_error, [&] { Tensor q = i; q /= 2; }, "div: the result is float32, the tensor int32 at HERE; cast the tensor, or the result by assign"},
+      {dtype_error, [&] { i(0) -= a(0, 0); }, "sub: the result is float32, the tensor int32 at HERE; cast the tensor, or the result by assign"},
+      {dtype_error, [&] { Tensor q = mask; q *= 2; }, "mul: the result is int64, the tensor bool at HERE; cast the tensor, or the result by assign"},
       {dtype_error, [&] { dtype_named("flaot32"); }, "no dtype is called 'flaot32'; did you mean 'float32'?"},
+  });
+}
+
+TEST_F(Errors, NumbersThatDoNotFit) {
+  const std::string wider = " at HERE; cast the tensor to a wider dtype first";
+  const Tensor whole = Tensor::zeros({2}, {.dtype = DType::uint64}), small = Tensor::zeros({2}, {.dtype = DType::int8});
+  expect_errors({
+      {value_error, [&] { Tensor(small).assign(300); }, "assign: the number 300 does not fit in int8" + wider},
+      {value_error, [&] { Tensor(i).assign(1.5); }, "assign: the number 1.5 does not fit in int32" + wider},
+      {value_error, [&] { Tensor(i).assign(NAN); }, "assign: the number nan does not fit in int32" + wider},
+      {value_error, [&] { small(0) = -129; }, "setitem: the number -129 does not fit in int8" + wider},
+      {value_error, [&] { i(Tensor({0, 1})) = 1.5; }, "setitem: the number 1.5 does not fit in int32" + wider},
+      {value_error, [&] { i.masked_fill(i > 1, 0.5); }, "masked_fill: the number 0.5 does not fit in int32" + wider},
+      {value_error, [&] { small.masked_fill(small > 1, 128); }, "masked_fill: the number 128 does not fit in int8" + wider},
+      {value_error, [&] { Tensor::full({2}, 300, {.dtype = DType::int8}); }, "full: the number 300 does not fit in int8" + wider},
+      {value_error, [&] { Tensor::full({2}, 1e30, {.dtype = DType::int64}); }, "full: the number 1e+30 does not fit in int64" + wider},
+      {value_error, [&] { i.full_like(2147483648); }, "full_like: the number 2147483648 does not fit in int32" + wider},
+      {value_error, [&] { whole + -1; }, "add: the number -1 does not fit in uint64" + wider},
+      {value_error, [&] { i + 18446744073709551615u; }, "add: the number 18446744073709551615 does not fit in int32" + wider},
+      {value_error, [&] { small.scatter(0, Tensor({0, 1}), 300); }, "scatter: the number 300 does not fit in int8" + wider},
   });
 }
 
@@ -203,6 +227,21 @@ TEST_F(Errors, MakingAndReading) {
       {value_error, [&] { Tensor::arange(a); }, "arange: a bound or the step is a tensor at HERE; give numbers; item() reads one"},
       {shape_error, [&] { Tensor::linspace(0, 1, -1); }, "linspace: the number of steps is -1 at HERE; give 0 or more"},
       {value_error, [&] { Tensor::randint(5, 2, {3}); }, "randint: there is no integer in 5..1 at HERE; give low < high"},
+      {shape_error, [&] { Tensor::arange(0, INFINITY); }, "arange: 0 to inf by 1 is no number of elements at HERE; give finite bounds and a step that reaches them"},
+      {shape_error, [&] { Tensor::arange(0, 1e30); }, "arange: 0 to 1e+30 by 1 is no number of elements at HERE; give finite bounds and a step that reaches them"},
+      {shape_error, [&] { Tensor::arange(NAN); }, "arange: 0 to nan by 1 is no number of elements at HERE; give finite bounds and a step that reaches them"},
+      {shape_error, [&] { Tensor::arange(0, 5, NAN); }, "arange: 0 to 5 by nan is no number of elements at HERE; give finite bounds and a step that reaches them"},
+      {shape_error, [&] { s.expand({std::int64_t{1} << 40, std::int64_t{1} << 40}); }, "expand: the sizes do not fit in 63 bits at HERE; use smaller sizes"},
+      {shape_error, [&] { s.reshape({std::int64_t{1} << 40, std::int64_t{1} << 40}); }, "reshape: the sizes (1099511627776, 1099511627776) do not fit in 63 bits at HERE; use smaller sizes"},
+      {dtype_error, [&] { Tensor::zeros({2}, {.dtype = static_cast<DType>(99)}); }, "zeros: no tensor has the dtype of number 99 at HERE; use one of boolean .. float64"},
+      {dtype_error, [&] { a.cast(DType::index); }, "cast: no tensor has the dtype of number 15 at HERE; use one of boolean .. float64"},
+      {dtype_error, [&] { a.sum({}, false, static_cast<DType>(77)); }, "sum: no tensor has the dtype of number 77 at HERE; use one of boolean .. float64"},
+      {dtype_error, [&] { Tensor::rand({2}, {.dtype = DType::int32}); }, "rand: the dtype is int32 at HERE; draw floats, or call randint"},
+      {dtype_error, [&] { Tensor::normal({2}, 0, 1, {.dtype = DType::boolean}); }, "normal: the dtype is bool at HERE; draw floats, or call randint"},
+      {value_error, [&] { Tensor::normal({2}, 0, -1); }, "normal: the standard deviation is -1 at HERE; give 0 or more"},
+      {value_error, [&] { Tensor::uniform({2}, 1, 0); }, "uniform: the bounds are 1 and 0 at HERE; give low <= high"},
+      {value_error, [&] { Tensor::randint(0, 300, {2}, {.dtype = DType::int8}); }, "randint: the number 299 does not fit in int8 at HERE; cast the tensor to a wider dtype first"},
+      {value_error, [&] { v.multinomial(4); }, "multinomial: 4 samples of 3 classes at HERE; draw at most as many as there are, or with replacement"},
       {value_error, [&] { a.dropout(1.5); }, "dropout: the probability is 1.5 at HERE; give one in 0..1"},
       {value_error, [&] { none + 1; }, "add: the tensor is not defined at HERE; give it a value first"},
       {value_error, [&] { a + none; }, "add: the tensor is not defined at HERE; give it a value first"},
@@ -237,33 +276,83 @@ TEST_F(Errors, ConvolutionsPoolsAndLosses) {
       {shape_error, [&] { cross_entropy(s, i); }, "cross_entropy: the input is a scalar at HERE; give (N, C) or (C,)"},
       {shape_error, [&] { cross_entropy(a, b); }, "cross_entropy: logits (2, 3) and probabilities (3, 4) at HERE; their shapes must be equal"},
       {shape_error, [&] { cross_entropy(a, Tensor({0, 1}), weighted); }, "cross_entropy: the weight has shape (2,) for 3 classes at HERE; give one number for each class"},
-      {shape_error, [&] { a.scaled_dot_product_attention(b, b); }, "matmul: inner sizes differ, 3 and 4 (lhs (2, 3), rhs (4, 3)) at HERE; transpose one side or check in_features"},
+      {value_error, [&] { LossOptions o; o.label_smoothing = 3; cross_entropy(a, Tensor({0, 1}), o); }, "cross_entropy: label_smoothing is 3 at HERE; give one in 0..1"},
+      {dtype_error, [&] { cross_entropy(a, Tensor({true, false})); }, "cross_entropy: the target has dtype bool at HERE; cast it to an integer"},
+      {shape_error, [&] { v.dot(Tensor::ones({4})); }, "dot: inner sizes differ, 3 and 4 (lhs (3,), rhs (4,)) at HERE; transpose one side or check in_features"},
+      {shape_error, [&] { a.diag(); }, "diag: shape (2, 3) at HERE; the last two axes must be equal"},
+      {value_error, [&] { x.conv_transpose(t, {}, {.stride = {0}}); }, "conv_transpose: a stride is less than 1, or an output padding less than 0 at HERE; use 1 or more, and 0 or more"},
+      {shape_error, [&] { a.scaled_dot_product_attention(b, b); }, "scaled_dot_product_attention: inner sizes differ, 3 and 4 (lhs (2, 3), rhs (4, 3)) at HERE; transpose one side or check in_features"},
+  });
+}
+
+TEST_F(Errors, LayersNameThePlaceOfTheirCall) {
+  const Tensor x = Tensor::ones({1, 4, 5, 5});
+  const nn::Linear linear(4, 2);
+  const nn::Conv2d conv(3, 2, 3);
+  const nn::LayerNorm norm(Dims{4});
+  const nn::LayerNorm plain(Dims{2, 4}, 1e-5, false);
+  const nn::RMSNorm rms(4);
+  const nn::BatchNorm batch(3);
+  const nn::GroupNorm group(2, 6);
+  const nn::Embedding rows(10, 2);
+  expect_errors({
+      {shape_error, [&] { linear(a); }, "linear: inner sizes differ, 3 and 4 (lhs (2, 3), rhs (4, 2)) at HERE; transpose one side or check in_features"},
+      {shape_error, [&] { linear.forward(a); }, "linear: inner sizes differ, 3 and 4 (lhs (2, 3), rhs (4, 2)) at HERE; transpose one side or check in_features"},
+      {shape_error, [&] { conv(x); }, "conv2d: the input has 4 channels, the weight takes 3 in each of 1 groups for 2 outputs at HERE; channels must be groups times the weight's second size, and groups divide the outputs"},
+      {shape_error, [&] { norm(a); }, "layernorm: the input has shape (2, 3), the layer normalizes (4,) at HERE; the last axes must be equal"},
+      {shape_error, [&] { norm(Tensor::ones({2, 1})); }, "layernorm: the input has shape (2, 1), the layer normalizes (4,) at HERE; the last axes must be equal"},
+      {shape_error, [&] { plain(Tensor::ones({3, 4})); }, "layernorm: the input has shape (3, 4), the layer normalizes (2, 4) at HERE; the last axes must be equal"},
+      {shape_error, [&] { rms(Tensor::ones({2, 1})); }, "rmsnorm: the input has shape (2, 1), the layer normalizes (4,) at HERE; the last axes must be equal"},
+      {shape_error, [&] { batch(x); }, "batchnorm: the layer has 3 channels, the input the shape (1, 4, 5, 5) at HERE; give (N, channels, ..)"},
+      {shape_error, [&] { group(x); }, "groupnorm: the layer has 6 channels, the input the shape (1, 4, 5, 5) at HERE; give (N, channels, ..)"},
+      {dtype_error, [&] { rows(a); }, "embedding: the index has dtype float32 at HERE; cast it to an integer"},
+      {value_error, [&] { nn::Linear(0, 2); }, "linear: a size of 0 is given at HERE; give 1 or more"},
+      {value_error, [&] { nn::Conv2d(4, 2, 3, {.stride = 0}); }, "conv2d: a kernel, stride, dilation or number of groups of 0 is given at HERE; give 1 or more"},
+      {value_error, [&] { nn::Conv2d(4, 2, 3, {.groups = 3}); }, "conv2d: 3 groups do not divide 4 and 2 channels at HERE; give groups that divide both"},
+      {value_error, [&] { nn::GroupNorm(4, 6); }, "groupnorm: 4 groups do not divide 6 channels at HERE; give groups that do"},
+      {index_error, [&] { nn::Embedding(10, 2, 10); }, "embedding: the padding index 10 is out of range at HERE; use -10..9"},
+      {value_error, [&] { const nn::Dropout d(2); }, "dropout: the probability is 2 at HERE; give one in 0..1"},
+      {value_error, [&] { nn::Linear(4, 2).load_state_dict({}); }, "load_state_dict: 'bias' is missing at HERE; given are no tensors"},
+      {shape_error, [&] { nn::Linear(4, 2, false).load_state_dict({{"weight", a}}); }, "load_state_dict: 'weight' has shape (2, 4), the value (2, 3) at HERE; build the module with the same sizes"},
   });
 }
 
 TEST_F(Errors, Gradients) {
   Tensor p = Tensor::ones({2, 2}, {.requires_grad = true});
+  const std::string let_go = "backward: the history of a tensor of shape (2, 2) was let go by an earlier backward at HERE; give that one retain_graph = true, or detach the tensor";
   const std::string history = "backward: the tensor does not depend on one that requires a gradient at HERE; call set_requires_grad on a parameter, and keep the history (no NoGrad, no earlier backward)";
   expect_errors({
       {gradient_error, [&] { a.sum().backward(); }, history},
       {gradient_error, [&] { Tensor l = (p * p).sum(); l.backward(); l.backward(); }, history},
       {gradient_error, [&] { const NoGrad off; (p * p).sum().backward(); }, history},
+      {gradient_error, [&] { Tensor h = p.exp(), l = (h * h).sum(); h.sum().backward(); l.backward(); }, let_go},
+      {gradient_error, [&] { Tensor h = p.exp(), l = (h * h).sum(); h.sum().backward(); gradient({l}, {p}); }, let_go},
+      {gradient_error, [&] { Tensor h = p.exp(); h.sum().backward(); (h * p).sum().backward(); }, let_go},
       {gradient_error, [&] { (p * p).backward(); }, "backward: the tensor has shape (2, 2), not one element at HERE; reduce it first, or give the gradient of the output"},
       {shape_error, [&] { (p * p).backward(v); }, "backward: the gradient has shape (3,), the tensor (2, 2) at HERE; their shapes must be equal"},
       {gradient_error, [&] { Tensor(i).set_requires_grad(); }, "set_requires_grad: the dtype is int32 at HERE; only floats have gradients"},
-      {gradient_error, [&] { Tensor::zeros({2}, {.dtype = DType::int32, .requires_grad = true}); }, "set_requires_grad: the dtype is int32 at HERE; only floats have gradients"},
+      {gradient_error, [&] { Tensor::zeros({2}, {.dtype = DType::int32, .requires_grad = true}); }, "zeros: the dtype is int32 at HERE; only floats have gradients"},
       {gradient_error, [&] { gradient({p.sum()}, {a}); }, "gradient: an input does not require a gradient at HERE; call set_requires_grad on it first"},
       {gradient_error, [&] { gradient({p > 0}, {p}); }, "gradient: an output has dtype bool at HERE; only floats have gradients"},
-      {gradient_error, [&] { p += 1; }, "assign: a leaf that requires a gradient is written in place at HERE; do it under NoGrad, or write to a copy"},
+      {gradient_error, [&] { p += 1; }, "add: a leaf that requires a gradient is written in place at HERE; do it under NoGrad, or write to a copy"},
       {gradient_error, [&] { p(0) = 1; }, "setitem: a leaf that requires a gradient is written in place at HERE; do it under NoGrad, or write to a copy"},
       {gradient_error, [&] { Tensor q = Tensor::ones({2}, {.requires_grad = true}); q.set_name("w"); q.assign(0); }, "assign: a leaf that requires a gradient is written in place: 'w' at HERE; do it under NoGrad, or write to a copy"},
       {gradient_error, [&] { Tensor y = (p * 2).set_name("y"), l = y.exp().sum() + (y * y).sum(); y += 1; l.backward(); }, "backward: it needs the value of 'y' of shape (2, 2) that was overwritten in place at HERE; backward was called at HERE; call backward before writing, or write to a copy"},
-      {value_error, [&] { optim::SGD({}, 0.1); }, "optimizer: no parameter is given; pass module.parameters()"},
-      {gradient_error, [&] { optim::SGD({a}, 0.1); }, "optimizer: a parameter does not require a gradient; call set_requires_grad on it first"},
-      {value_error, [&] { optim::SGD({p}, -1.0); }, "optimizer: the learning rate -1.000000 is negative"},
-      {value_error, [&] { optim::SGD({p}, {.lr = 0.1, .nesterov = true}); }, "SGD: nesterov takes a momentum and no dampening; set momentum above 0"},
-      {value_error, [&] { optim::Adam({p}, {.beta1 = 1}); }, "Adam: beta 1.000000 is not in 0..1; give less than 1"},
-      {gradient_error, [&] { const Tensor q = Tensor::ones({2}, {.requires_grad = true}); optim::Adam({q}, 0.1).step(); }, "optimizer: no parameter has a gradient; call backward before step"},
+      {value_error, [&] { optim::SGD({}, 0.1); }, "SGD: no parameter is given at HERE; pass module.parameters()"},
+      {gradient_error, [&] { optim::SGD({a}, 0.1); }, "SGD: a parameter does not require a gradient at HERE; call set_requires_grad on it first"},
+      {value_error, [&] { optim::SGD({p}, -1.0); }, "SGD: the learning rate is -1 at HERE; give a finite number of 0 or more"},
+      {value_error, [&] { optim::SGD({p}, {.lr = 0.1, .nesterov = true}); }, "SGD: nesterov takes a momentum and no dampening at HERE; set momentum above 0"},
+      {value_error, [&] { optim::Adam({p}, {.beta1 = 1}); }, "Adam: beta1 is 1 at HERE; give 0 or more and less than 1"},
+      {gradient_error, [&] { const Tensor q = Tensor::ones({2}, {.requires_grad = true}); optim::Adam({q}, 0.1).step(); }, "step: no parameter has a gradient at HERE; call backward before step"},
+      {value_error, [&] { const Tensor q = Tensor::ones({2}, {.requires_grad = true}); optim::SGD({p, q, p}, 0.1); }, "SGD: parameters 0 and 2 are the same tensor at HERE; give each once"},
+      {value_error, [&] { optim::AdamW({p}, {.eps = -1}); }, "AdamW: eps is -1 at HERE; give 0 or more"},
+      {value_error, [&] { optim::RMSprop({p}, {.alpha = 1.5}); }, "RMSprop: alpha is 1.5 at HERE; give 0 or more and less than 1"},
+      {value_error, [&] { optim::SGD o({p}, 0.1); o.set_lr(NAN); }, "set_lr: the learning rate is nan at HERE; give a finite number of 0 or more"},
+      {shape_error, [&] { p.set_grad(v); }, "set_grad: the gradient has shape (3,), the tensor (2, 2) at HERE; their shapes must be equal"},
+      {dtype_error, [&] { p.set_grad(Tensor::ones({2, 2}, {.dtype = DType::float64})); }, "set_grad: the gradient has dtype float64, the tensor float32 at HERE; cast the gradient"},
+      {device_error, [&] { p.set_grad(Tensor::ones({2, 2}, {.device = "REF"})); }, "set_grad: the operands are on REF and CPU at HERE; move one with .to(device)"},
+      {shape_error, [&] { gradient({p * 2}, {p}, {v}); }, "gradient: the gradient has shape (3,), the tensor (2, 2) at HERE; their shapes must be equal"},
+      {value_error, [&] { gradient({p * 2}, {p}, {p, p}); }, "gradient: 2 seeds for 1 outputs at HERE; give one for each, or none"},
   });
 }
 
@@ -271,11 +360,11 @@ TEST_F(Errors, Devices) {
   const std::string known = " (known: CPU, CLANG, REF, NULL; see `mote devices`)";
   const Tensor far = Tensor::ones({2, 3}, {.device = "REF"});
   expect_errors({
-      {device_error, [&] { a.to("CUDA"); }, "to at HERE: there is no device 'CUDA'" + known},
-      {device_error, [&] { a.to("CLANGG"); }, "to at HERE: there is no device 'CLANGG'; did you mean 'CLANG'?" + known},
-      {device_error, [&] { Tensor::ones({2}, {.device = "REFF"}); }, "ones at HERE: there is no device 'REFF'; did you mean 'REF'?" + known},
+      {device_error, [&] { a.to("CUDA"); }, "to: there is no device 'CUDA'" + known + " at HERE"},
+      {device_error, [&] { a.to("CLANGG"); }, "to: there is no device 'CLANGG'; did you mean 'CLANG'?" + known + " at HERE"},
+      {device_error, [&] { Tensor::ones({2}, {.device = "REFF"}); }, "ones: there is no device 'REFF'; did you mean 'REF'?" + known + " at HERE"},
       {device_error, [&] { set_default_device("GPU"); }, "there is no device 'GPU'; did you mean 'CPU'?" + known},
-      {device_error, [&] { a.to("CPU:7"); }, "to at HERE: CPU: '7' is not known; write CPU alone"},
+      {device_error, [&] { a.to("CPU:7"); }, "to: CPU: '7' is not known; write CPU alone at HERE"},
       {device_error, [&] { a + far; }, "add: the operands are on CPU and REF at HERE; move one with .to(device)"},
       {device_error, [&] { where(a < 1, a, far); }, "where: the operands are on CPU and REF at HERE; move one with .to(device)"},
       {device_error, [&] { a.matmul(far.t()); }, "matmul: the operands are on CPU and REF at HERE; move one with .to(device)"},
@@ -291,11 +380,14 @@ TEST_F(Errors, Jit) {
   auto nests = jit([&](const Tensor& q) { return twice(q) + 1; });
   auto undefined = jit([](const Tensor&) { return Tensor(); });
   auto sum = jit([](const Tensor& q, const Tensor& r) { return q + r; });
+  auto shows = jit([](const Tensor& q) { show(q); return q * 2; });
   const Tensor q = Tensor::ones({3}).realize();
+  shows(q);
   reads(q);  // the first call is plain
   nests(q);
   expect_errors({
-      {jit_error, [&] { reads(q); }, "jit: a value is read on the host while a function is recorded at HERE; return the tensor and read it after the call"},
+      {jit_error, [&] { reads(q); }, "item: a value is read on the host while a function is recorded at HERE; return the tensor and read it after the call"},
+      {jit_error, [&] { shows(q); }, "show: a value is read on the host while a function is recorded at HERE; return the tensor and read it after the call"},
       {jit_error, [&] { nests(q); }, "jit: a captured function was called while another one is recorded (begun at HERE); call the inner function itself, not its jit"},
       {jit_error, [&] { undefined(q); }, "jit: a result is not defined at HERE; return tensors that hold something"},
       {jit_error, [&] { sum(q, q); }, "jit: inputs 0 and 1 are the same tensor at HERE; give it once, and use it twice inside"},
@@ -334,6 +426,13 @@ TEST_F(Errors, JitRecordsAnewForAnotherShape) {
   EXPECT_EQ(runs, 5);
 }
 
+struct Net : nn::Module {
+  nn::Linear inner{3, 2};
+  MOTE_MODULE(Net, inner)
+  Tensor forward(const Tensor& x) const { return inner(x.t()); }
+  static int line_of_forward() { return __LINE__ - 1; }
+};
+
 TEST_F(Errors, PlacesAreTheUsersLines) {
   const auto line_of = [](const std::function<void()>& wrong) {
     int line = 0;
@@ -352,6 +451,7 @@ TEST_F(Errors, PlacesAreTheUsersLines) {
   EXPECT_EQ(line_of([&] { x.softmax(5); }), __LINE__);
   EXPECT_EQ(line_of([&] { x.conv(b); }), __LINE__);
   EXPECT_EQ(line_of([&] { x.isclose(b); }), __LINE__);
+  EXPECT_EQ(line_of([&] { Net()(x); }), Net::line_of_forward());
 }
 
 // Run by the test below, in a process whose default device nothing has set.

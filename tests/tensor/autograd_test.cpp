@@ -163,6 +163,20 @@ TEST_P(Points, NoHistoryUnderNoGradAndAfterDetach) {
   EXPECT_TRUE((x * 2).requires_grad());
 }
 
+// The graph was built on the value of before: the gradient is that one's, for the same handle.
+TEST_P(Points, AParameterWrittenSince) {
+  Tensor x = leaf({1, 2});
+  Tensor y = (x * 3).sum();
+  {
+    const NoGrad off;
+    x.assign(7);
+  }
+  y.backward();
+  EXPECT_EQ(x.grad().to_vector<double>(), (Doubles{3, 3}));
+  (x * x).sum().backward();
+  EXPECT_EQ(x.grad().to_vector<double>(), (Doubles{17, 17}));
+}
+
 TEST_P(Points, WhatIsNotReachedHasZeroGradient) {
   const Tensor x = leaf({1}), y = leaf({2, 3});
   const auto g = gradient({(x * 2).sum()}, {x, y});

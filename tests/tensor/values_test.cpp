@@ -1,6 +1,9 @@
 // A view is a value, a Tensor is a handle, writing a part goes through the base.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdlib>
+
 #include "mote/mote.h"
 #include "tensor/devices.h"
 
@@ -40,6 +43,64 @@ TEST_P(Values, AViewIsAValue) {
     EXPECT_EQ(of(sum), (Floats{10}));
     EXPECT_EQ(of(a), (Floats{9, 9, 3, 4}));
   }
+}
+
+TEST_P(Values, APartThatIsKeptWritesThrough) {
+  const Tensor a = Tensor::zeros({2, 3});
+  auto p = a(0);
+  p += 1;
+  p += 1;
+  EXPECT_EQ(of(p), (Floats{2, 2, 2}));
+  EXPECT_EQ(of(a), (Floats{2, 2, 2, 0, 0, 0}));
+  p = 5;
+  EXPECT_EQ(of(p * 2), (Floats{10, 10, 10}));
+  a(0, 1) = 7;  // p still reads its value of before, and adds to what is there now
+  EXPECT_EQ(of(p), (Floats{5, 5, 5}));
+  p -= 1;
+  EXPECT_EQ(of(p), (Floats{4, 6, 4}));
+  auto q = p;
+  q = 1;
+  EXPECT_EQ(of(a), (Floats{1, 1, 1, 0, 0, 0}));
+  EXPECT_EQ(of(p), of(q));
+}
+
+TEST_P(Values, EveryWayToWriteAPartReachesTheBase) {
+  const Tensor a = Tensor::zeros({2, 3});
+  a(1).assign(77);
+  EXPECT_EQ(of(a), (Floats{0, 0, 0, 77, 77, 77}));
+  a(0)(1) = 9;
+  a(1)(Tensor({0, 2}))(1) += 1;
+  EXPECT_EQ(of(a), (Floats{0, 9, 0, 77, 77, 78}));
+  auto part = a(all, 0);
+  Tensor& reference = part;
+  reference += 1;
+  reference.assign(reference * 2);
+  EXPECT_EQ(of(a), (Floats{2, 9, 0, 156, 77, 78}));
+  EXPECT_EQ(of(part), (Floats{2, 156}));
+}
+
+TEST_P(Values, ATensorMadeOfAPartIsAValue) {
+  const Tensor a = Tensor::zeros({2, 2});
+  std::vector<Tensor> rows;
+  for (int i : {0, 1}) rows.push_back(a(i));
+  auto part = a(0);
+  const Tensor& reference = part;
+  Tensor made = a(0), assigned, copied = reference;
+  assigned = part;
+  for (Tensor* t : {&rows[0], &rows[1], &made, &assigned, &copied}) *t += 1;
+  EXPECT_EQ(of(a), (Floats{0, 0, 0, 0}));
+  EXPECT_EQ(of(made), (Floats{1, 1}));
+}
+
+// NumPy: an integer stands among index tensors; where a slice parts them, the places come first.
+TEST_P(Values, AnIntegerAndAnIndexTensorApart) {
+  const Tensor x = Tensor::arange(24.0).reshape({2, 3, 4});
+  const Tensor apart = x(1, all, Tensor({3, 0}));
+  EXPECT_EQ(apart.shape(), (Dims{2, 3}));
+  EXPECT_EQ(of(apart), (Floats{15, 19, 23, 12, 16, 20}));
+  EXPECT_EQ(x(all, 1, Tensor({3, 0})).shape(), (Dims{2, 2}));
+  x(1, all, Tensor({3, 0})) = Tensor{{1, 2, 3}, {4, 5, 6}};
+  EXPECT_EQ(of(x(1)), (Floats{4, 13, 14, 1, 5, 17, 18, 2, 6, 21, 22, 3}));
 }
 
 TEST_P(Values, AResultKeepsTheValueOfBefore) {
@@ -119,6 +180,55 @@ TEST_P(Values, BytesAreThoseOfTheValue) {
   ASSERT_EQ(bytes.size(), want.size());
   for (std::size_t i = 0; i < want.size(); ++i) EXPECT_EQ(std::to_integer<int>(bytes[i]), want[i]);
 }
+
+// What the host reads is what cast() gives.
+TEST_P(Values, ReadingConvertsAsCastDoes) {
+  EXPECT_TRUE(Tensor(0.5f).item<bool>());
+  EXPECT_EQ(Tensor({0.f, 0.25f, NAN}).to_vector<bool>(), (std::vector<bool>{false, true, true}));
+  EXPECT_EQ(Tensor(std::int64_t{1} << 32).item<bool>(), true);
+  const Tensor x({3e9f, -3e9f, 300.f, -1.5f, 1e30f, NAN, INFINITY, 255.f});
+  EXPECT_EQ(x.to_vector<int>(), x.cast(DType::int32).to_vector<int>());
+  EXPECT_EQ(x.to_vector<int>(), (std::vector<int>{0, 0, 300, -1, 0, 0, 0, 255}));
+  using Bytes = std::vector<std::uint8_t>;
+  EXPECT_EQ(x.to_vector<std::uint8_t>(), (Bytes{0, 0, 44, 255, 0, 0, 0, 255}));
+  EXPECT_EQ(x.to_vector<std::uint64_t>()[0], 3000000000u);
+  EXPECT_EQ(Tensor(300).item<std::int8_t>(), 44);
+}
+
+TEST_P(Values, NumbersPast63Bits) {
+  constexpr std::uint64_t high = std::uint64_t{1} << 63;
+  const Tensor x({std::uint64_t{1}, std::uint64_t{2}});
+  EXPECT_EQ((x + high).to_vector<std::uint64_t>(), (std::vector{high + 1, high + 2}));
+  EXPECT_EQ((x * 0xffffffffffffffffu).to_vector<std::uint64_t>()[0], 0xffffffffffffffffu);
+  EXPECT_EQ(Tensor::full({1}, high).dtype(), DType::uint64);
+  EXPECT_EQ((Tensor({0.5f}) + high).item<float>(), 0x1p63f);
+}
+
+TEST_P(Values, IntegersOfAWideRange) {
+  const std::int64_t low = -(std::int64_t{1} << 62), high = std::int64_t{1} << 62;
+  int below = 0, far = 0;
+  for (std::int64_t v : Tensor::randint(low, high, {64}).to_vector<std::int64_t>()) {
+    EXPECT_TRUE(v >= low && v < high) << v;
+    below += v < 0;
+    far += std::abs(v) > high / 2;
+  }
+  EXPECT_TRUE(below > 8 && below < 56) << below;
+  EXPECT_TRUE(far > 8 && far < 56) << far;
+  for (int v : Tensor::randint(-128, 128, {64}, {.dtype = DType::int8}).to_vector<int>())
+    EXPECT_TRUE(v >= -128 && v < 128) << v;
+}
+
+TEST_P(Values, AWeightBelowZeroIsNeverDrawn) {
+  const Tensor w({-1.f, 0.f, 2.f, NAN, -INFINITY});
+  EXPECT_EQ(w.multinomial(5, true).to_vector<int>(), (std::vector<int>{2, 2, 2, 2, 2}));
+  EXPECT_EQ(w.multinomial(1).item<int>(), 2);
+  for (int i : (w * 0 - 1).multinomial(4, true).to_vector<int>()) EXPECT_TRUE(i >= 0 && i < 5);
+}
+
+template <class T>
+concept TensorsData = std::is_constructible_v<Tensor, const std::vector<T>&, Dims>;
+static_assert(TensorsData<double> && !TensorsData<long double>);
+static_assert(!std::is_constructible_v<Operand, long double>);
 
 // A handle moves between devices as a value.
 TEST(Copies, BetweenDevices) {
