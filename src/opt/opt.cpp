@@ -127,7 +127,8 @@ Kernel with_passes(Kernel k, std::size_t i, const Target& target) {
   if (bytes <= static_cast<double>(target.l2_bytes)) return k;
   const bool stored = nest.stores[0]->src[2] == sum && nest.stores[0]->src.size() == 3;
   if (!stored) {
-    k = stage(std::move(k), sum, nest.loops);
+    const std::vector<Expr> loops = nest.loops;
+    k = stage(std::move(k), sum, loops);
     return with_passes(std::move(k), i, target);
   }
   std::pair<Expr, Expr> rows, columns;

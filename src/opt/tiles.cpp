@@ -383,8 +383,12 @@ class Tiler {
     if (panel) loops.push_back(panel);
     loops.insert(loops.end(), inner.begin(), inner.end());
     loops.push_back(vector);
-    k_ = is_table() ? order_table(std::move(k_), table(), loops)
-                    : order(std::move(k_), nest_, loops);
+    if (is_table()) {
+      const Expr filled = table();
+      k_ = order_table(std::move(k_), filled, loops);
+    } else {
+      k_ = order(std::move(k_), nest_, loops);
+    }
     k_ = vectorize(std::move(k_), vector, lanes());
     if (t.vectors > 1) k_ = unroll(std::move(k_), vector, t.vectors);
     int products = t.vectors;
@@ -670,7 +674,8 @@ Kernel with_rows(Kernel k, std::size_t i, const Target& target) {
     std::pair<Expr, Expr> made{Expr(), loop};
     if (by < extent(loop)) k = split(std::move(k), loop, by, &made);
     Expr q;
-    k = widen(std::move(k), now(), made.second, &q);
+    const Expr rows_of = now();
+    k = widen(std::move(k), rows_of, made.second, &q);
     const auto stage_all = [&](auto wanted, std::span<const Expr> dims) {
       for (bool again = true; again;) {
         again = false;
