@@ -189,14 +189,14 @@ class Chooser {
   Kernel run() {
     for (std::size_t i = 0; i < k_.nests.size(); ++i) {
       if (is_ordered(k_.nests[i])) continue;
-      if (!is_chosen(k_.nests[i])) {
+      if (is_large(k_.nests[i]) && !is_chosen(k_.nests[i])) {
         k_ = with_rows(std::move(k_), i, target_);
         k_ = with_tiles(std::move(k_), i, target_);  // may put nests before it, which are next
         for (const Expr& range : ranges_of_tables(k_.nests[i]))
           k_ = with_tiles(std::move(k_), range, target_);
+        if (!is_chosen(k_.nests[i])) k_ = with_passes(std::move(k_), i, target_);
+        if (!is_chosen(k_.nests[i])) k_ = with_blocks(std::move(k_), i, target_);
       }
-      if (!is_chosen(k_.nests[i])) k_ = with_passes(std::move(k_), i, target_);
-      if (!is_chosen(k_.nests[i])) k_ = with_blocks(std::move(k_), i, target_);
       const Nest nest = k_.nests[i];
       for (const Expr& e : topological(nest.stores))
         if (e->op == Op::stage) {
@@ -211,6 +211,21 @@ class Chooser {
   }
 
  private:
+  // Some loop or sum takes enough steps for more than lanes to pay.
+  static bool is_large(const Nest& nest) {
+    constexpr double large = 1 << 12;
+    const auto all = topological(nest.stores);
+    double steps = tasks_of(nest);
+    for (const Expr& e : all) {
+      if (e->op != Op::reduce) continue;
+      double n = size_of_reduce(e);
+      for (const Expr& r : all)
+        if (r->op == Op::range && depends(e, r)) n *= static_cast<double>(extent(r));
+      steps = std::max(steps, n);
+    }
+    return steps >= large;
+  }
+
   bool is_chosen(const Nest& nest) const {
     return std::ranges::any_of(
         nest.loops, [&](const Expr& l) { return k_.choices.contains(static_cast<int>(l->arg)); });
