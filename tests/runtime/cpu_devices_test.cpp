@@ -72,6 +72,27 @@ TEST_P(CpuDevices, PhasesSeeSharedAndOwnScratchAndVariables) {
   EXPECT_EQ(device->memory().used, 0);
 }
 
+// The buffer has its exact size, so that one element past its end is caught.
+TEST(ClangDevice, AKernelThatReadsOutsideIsCaughtByTheAddressSanitizer) {
+  if (!address_sanitizer) GTEST_SKIP() << "needs the address sanitizer";
+  const Setting no_cache("MOTE_CACHE", "0");
+  const auto device = make_clang_device("");
+  const Source source{.name = "outside",
+                      .text =
+                          "void outside_0(void* const* s, void* a, void* b, const long* v, "
+                          "long begin, long end) {\n"
+                          "  ((float*)s[0])[0] = ((const float*)s[1])[v[0]];\n}\n",
+                      .phases = {{"outside_0", 1}},
+                      .slots = 2,
+                      .variables = 1};
+  const auto program = device->compile(source);
+  const auto to = Buffer::make(*device, 4), from = Buffer::make(*device, 20);
+  void* const slots[] = {to->data(), from->data()};
+  const std::int64_t tasks[] = {1}, last[] = {4}, past[] = {5};
+  program->run(slots, last, tasks);
+  EXPECT_DEATH(program->run(slots, past, tasks), "heap-buffer-overflow");
+}
+
 TEST_P(CpuDevices, CompileFastToo) {
   Source source = GetParam().multiply_add(1000, 64);
   source.fast_compile = true;

@@ -87,24 +87,30 @@ class ClangDevice final : public HostDevice {
 
  private:
   std::vector<std::string> arguments(const Source& source) const {
-    return {compiler_,
-            "-xc",
-            "-",
-            "-c",
-            "-o",
-            "/proc/self/fd/3",
-            source.fast_compile ? "-O1" : "-O2",
-            "-march=native",
-            "-fPIC",
-            "-std=gnu11",
-            "-fno-math-errno",
-            "-ffp-contract=on",
-            "-fwrapv",
-            "-fno-strict-aliasing",
-            "-fno-asynchronous-unwind-tables",
-            "-fno-stack-protector",
-            "-fno-ident",
-            "-w"};
+    std::vector<std::string> out{compiler_,
+                                 "-xc",
+                                 "-",
+                                 "-c",
+                                 "-o",
+                                 "/proc/self/fd/3",
+                                 source.fast_compile ? "-O1" : "-O2",
+                                 "-march=native",
+                                 "-fPIC",
+                                 "-std=gnu11",
+                                 "-fno-math-errno",
+                                 "-ffp-contract=on",
+                                 "-fwrapv",
+                                 "-fno-strict-aliasing",
+                                 "-fno-asynchronous-unwind-tables",
+                                 "-fno-stack-protector",
+                                 "-fno-ident",
+                                 "-w"};
+    const bool is_clang = compiler_.find("clang") != std::string::npos;  // gcc lacks the options
+    if (!address_sanitized || !is_clang) return out;
+    // The sanitizer runs in this process; the loader runs no constructor that registers globals.
+    for (const char* more : {"-fsanitize=address", "-mllvm", "-asan-globals=0"})
+      out.emplace_back(more);
+    return out;
   }
 
   std::string run_compiler(const Source& source, const std::vector<std::string>& flags) const {

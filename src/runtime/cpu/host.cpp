@@ -153,6 +153,10 @@ void HostDevice::copy_out(void* to, const void* from, std::int64_t bytes) {
 // to 64 bytes only where its size is a multiple of 64.
 void* HostDevice::raw_allocate(std::int64_t bytes) {
   if (bytes > most_bytes) return nullptr;
+  if (!guarded_ && address_sanitized) {  // the exact size, so that a red zone follows at once
+    void* at = nullptr;
+    return posix_memalign(&at, 64, static_cast<std::size_t>(bytes)) == 0 ? at : nullptr;
+  }
   if (!guarded_) {
     const std::int64_t whole = round_up(std::max<std::int64_t>(bytes, 1), 64);
     return std::aligned_alloc(64, static_cast<std::size_t>(whole));

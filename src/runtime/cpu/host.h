@@ -10,6 +10,15 @@
 
 namespace mote {
 
+// Is this library built with the address sanitizer? CLANG's kernels are then instrumented too.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool address_sanitized = true;
+#elif defined(__has_feature)
+inline constexpr bool address_sanitized = __has_feature(address_sanitizer);
+#else
+inline constexpr bool address_sanitized = false;
+#endif
+
 // A device whose memory is the host's. With MOTE_GUARD=1, read when the device is made, each block
 // ends at a page that faults.
 class HostDevice : public Device {
