@@ -17,6 +17,7 @@ constexpr double far = 1.6;  // a load from a cache line of its own, of one from
 constexpr double scattering = 1.5;     // cycles to store one lane by itself
 constexpr double sharing_lines = 0.4;  // or to a line that is stored to again, later
 constexpr int line_bytes = 64;
+constexpr double most_packed = 1 << 28;       // bytes of a packed factor
 constexpr double copying = 0.5;               // cycles to copy one element
 constexpr double packing = 2.5;               // cycles to copy one element to another order
 constexpr std::int64_t tasks = 8;             // at least, for the threads
@@ -267,10 +268,14 @@ class Tiler {
                : in_lines ? 0
                           : sharing_lines) *
               static_cast<double>(product_of_extents(spatial_));
-    for (const Factor& f : factors_)
-      if (packs(f, t))
-        cycles += (depends(f.value, t.vector) ? elements_of_panels(f) : elements(f)) *
-                  (f.is_contiguous(t.vector) ? copying : packing) / fills_of_one(f);
+    for (const Factor& f : factors_) {
+      if (!packs(f, t)) continue;
+      const bool panels = depends(f.value, t.vector);
+      const double packed = panels ? elements_of_panels(f) : elements(f);
+      if (panels && packed * size_of(sum_->dtype) > most_packed)
+        return std::numeric_limits<double>::infinity();
+      cycles += packed * (f.is_contiguous(t.vector) ? copying : packing) / fills_of_one(f);
+    }
     return cycles;
   }
 
@@ -290,7 +295,8 @@ class Tiler {
 
   void consider(Tile t, Tile& best) const {
     t.cycles = total_cycles(t);
-    if (!best.vector || t.cycles < best.cycles * 0.999) best = std::move(t);
+    if (std::isfinite(t.cycles) && (!best.vector || t.cycles < best.cycles * 0.999))
+      best = std::move(t);
   }
 
   Tile best_tile() const {
