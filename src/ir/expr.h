@@ -3,7 +3,7 @@
 //
 //   Expr i = range(0, 4), x = load(slot(0, float32, 4), i);
 //   x + x == x + x                        true: one node
-//   to_text(...)                          prints it; parse(...) gives the same node back
+//   to_text(x + x)                        prints all of it, a line a node
 //
 // Constructors only intern, they never simplify: x + 0 is a node. Index arithmetic (dtype index) is
 // made by Int in symbolic/int.h, which keeps sums canonical.

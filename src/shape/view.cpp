@@ -161,8 +161,6 @@ std::optional<View> merged(const View& below, const View& above) {
   return canonical(std::move(out));
 }
 
-View moved(View v) { return canonical(std::move(v)); }
-
 }  // namespace
 
 // ---- View
@@ -216,7 +214,7 @@ std::vector<View> settled(std::vector<View> views) {
 
 ShapeTracker with_last(std::span<const View> views, View last) {
   std::vector<View> all(views.begin(), views.end());
-  all.back() = moved(std::move(last));
+  all.back() = canonical(std::move(last));
   return ShapeTracker(settled(std::move(all)));
 }
 
@@ -329,7 +327,7 @@ ShapeTracker ShapeTracker::windows(std::span<const Window> sizes) const {
     spans.push_back({0, sizes[i - first].size});
   }
   if (v.mask) out.mask = std::move(spans);
-  all.back() = moved(std::move(out));
+  all.back() = canonical(std::move(out));
   return ShapeTracker(settled(std::move(all)));
 }
 
@@ -360,42 +358,6 @@ Place ShapeTracker::at(std::span<const Int> indices) const {
   for (std::size_t i = 0; i < axes.size(); ++i) bindings.emplace(axes[i], indices[i].expr());
   return {substitute(flat, bindings).expr(),
           all_of(views_.back().at(indices).valid, substitute(valid, bindings))};
-}
-
-namespace {
-
-bool injective(const View& v) {
-  if (v.mask) return false;
-  std::vector<std::pair<Int, Int>> axes;  // |stride|, size
-  for (std::size_t i = 0; i < v.shape.size(); ++i) {
-    if (v.shape[i].is(1)) continue;
-    if (!v.strides[i].is_constant() || !v.shape[i].is_constant()) return v.is_contiguous();
-    axes.emplace_back(std::abs(v.strides[i].value()), v.shape[i]);
-  }
-  std::ranges::sort(axes, [](auto& a, auto& b) { return a.first.value() < b.first.value(); });
-  Int reach = 0;
-  for (const auto& [stride, size] : axes) {
-    if (stride.value() <= reach.value()) return false;
-    reach = reach + stride * (size - 1);
-  }
-  return true;
-}
-
-}  // namespace
-
-bool ShapeTracker::is_injective() const { return std::ranges::all_of(views_, injective); }
-
-bool ShapeTracker::is_bijective() const {
-  for (const View& v : views_) {
-    if (!injective(v)) return false;
-    Int low = v.offset, high = v.offset;
-    for (std::size_t i = 0; i < v.shape.size(); ++i) {
-      const Int reach = v.strides[i] * (v.shape[i] - 1);
-      (v.strides[i].lo() < 0 ? low : high) += reach;
-    }
-    if (!low.is(0) || !(high + 1 == product(v.shape))) return std::ranges::any_of(v.shape, is_zero);
-  }
-  return true;
 }
 
 std::string ShapeTracker::text() const {

@@ -541,6 +541,4 @@ Int product(std::span<const Int> sizes) {
   return out;
 }
 
-bool same_shape(const Shape& a, const Shape& b) { return a == b; }
-
 }  // namespace mote
