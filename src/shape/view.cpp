@@ -25,28 +25,12 @@ bool covers(const Span& span, const Int& size) { return span.begin.is(0) && span
 // One form for each meaning: stride 0 on axes of size 1, no mask that covers all, one form of a
 // view with no element and of one with no real element.
 View canonical(View v) {
-  const bool empty = std::ranges::any_of(v.shape, is_zero);
-  if (empty) {
-    v.strides.assign(v.shape.size(), 0);
-    v.offset = 0;
-    v.mask.reset();
-    return v;
-  }
-  if (v.mask) {
-    const bool nothing = std::ranges::any_of(*v.mask, [](const Span& s) {
-      const auto some = proves_lt(s.begin, s.end);
-      return some && !*some;
-    });
-    if (nothing) {
-      v.strides.assign(v.shape.size(), 0);
-      v.offset = 0;
-      v.mask->assign(v.shape.size(), {0, 0});
-      return v;
-    }
-    bool all = true;
-    for (std::size_t i = 0; i < v.shape.size(); ++i) all &= covers((*v.mask)[i], v.shape[i]);
-    if (all) v.mask.reset();
-  }
+  const auto is_nothing = [](const Span& s) { return !proves_lt(s.begin, s.end).value_or(true); };
+  const std::vector<Int> zeros(v.shape.size(), 0);
+  if (std::ranges::any_of(v.shape, is_zero)) return {v.shape, zeros, 0, {}};
+  if (v.mask && std::ranges::any_of(*v.mask, is_nothing))
+    return {v.shape, zeros, 0, std::vector<Span>(v.shape.size(), {0, 0})};
+  if (v.mask && std::ranges::equal(*v.mask, v.shape, covers)) v.mask.reset();
   for (std::size_t i = 0; i < v.shape.size(); ++i) {
     if (v.shape[i].is(1)) {
       v.strides[i] = 0;
@@ -128,8 +112,7 @@ bool narrow(std::vector<Span>& mask, const std::vector<Expr>& axes, const Expr& 
 // The one view that `above` over `below` is, where there is one.
 std::optional<View> merged(const View& below, const View& above) {
   if (below.is_contiguous()) return above;
-  if (std::ranges::any_of(above.shape, is_zero))
-    return canonical(View{above.shape, std::vector<Int>(above.shape.size(), 0), 0, {}});
+  if (std::ranges::any_of(above.shape, is_zero)) return canonical(above);
   const std::vector<Expr> axes = axis_variables(above);
   Int flat = above.offset;
   for (std::size_t i = 0; i < axes.size(); ++i) flat = flat + above.strides[i] * Int(axes[i]);
