@@ -28,7 +28,6 @@ int bits_of(DType);
 std::string_view name_of(DType);      // "float32"
 DType dtype_named(std::string_view);  // throws DTypeError, offers the nearest known name
 bool is_float(DType);
-bool is_float8(DType);
 bool is_integer(DType);  // signed or unsigned, not bool; index counts
 bool is_signed(DType);
 bool is_unsigned(DType);

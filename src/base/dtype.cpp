@@ -75,7 +75,6 @@ DType dtype_named(std::string_view name) {
 }
 
 bool is_float(DType t) { return row(t).family == Family::floating; }
-bool is_float8(DType t) { return is_float(t) && bits_of(t) == 8; }
 bool is_integer(DType t) { return is_signed(t) || is_unsigned(t); }
 bool is_signed(DType t) { return row(t).family == Family::signed_; }
 bool is_unsigned(DType t) { return row(t).family == Family::unsigned_; }

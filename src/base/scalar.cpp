@@ -191,7 +191,5 @@ std::uint16_t to_half(double v) { return static_cast<std::uint16_t>(encode(v, ha
 double from_half(std::uint16_t v) { return decode(v, half); }
 std::uint16_t to_bfloat(double v) { return static_cast<std::uint16_t>(encode(v, brain)); }
 double from_bfloat(std::uint16_t v) { return decode(v, brain); }
-std::uint8_t to_float8(double v, DType t) { return static_cast<std::uint8_t>(encode(v, small(t))); }
-double from_float8(std::uint8_t v, DType t) { return decode(v, small(t)); }
 
 }  // namespace mote

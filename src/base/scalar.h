@@ -41,7 +41,5 @@ std::uint16_t to_half(double);
 double from_half(std::uint16_t);
 std::uint16_t to_bfloat(double);
 double from_bfloat(std::uint16_t);
-std::uint8_t to_float8(double, DType);
-double from_float8(std::uint8_t, DType);
 
 }  // namespace mote

@@ -13,12 +13,8 @@ struct Target {
   int vector_registers = 16;
   std::int64_t l1_bytes = 32 << 10;
   std::int64_t l2_bytes = 512 << 10;
-  std::int64_t l3_bytes = 32 << 20;
-  int parallel_width = 64;        // tasks that keep any device of this kind busy
-  std::int64_t shared_bytes = 0;  // of a block; 0 on a CPU
-  int max_buffers = 64;           // arguments of one kernel
-  bool has_float64 = true;
-  bool has_float16 = true;  // as a storage type with conversions
+  int parallel_width = 64;  // tasks that keep any device of this kind busy
+  int max_buffers = 64;     // arguments of one kernel
 };
 
 }  // namespace mote

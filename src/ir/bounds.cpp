@@ -25,11 +25,6 @@ Bounds clipped(WideBounds b, DType t) {
 
 WideBounds hull(std::initializer_list<Wide> values) { return {std::min(values), std::max(values)}; }
 
-std::int64_t floor_div(std::int64_t a, std::int64_t b) {
-  const std::int64_t q = a / b;
-  return a % b != 0 && (a % b < 0) != (b < 0) ? q - 1 : q;
-}
-
 Bounds divided(const Expr& a, const Expr& b, DType t, bool floors) {
   if (b->lo <= 0 && b->hi >= 0) {  // by 0 gives 0; else |quotient| <= |a|
     const Wide size =

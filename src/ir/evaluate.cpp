@@ -11,13 +11,6 @@
 namespace mote {
 namespace {
 
-std::int64_t floor_div(std::int64_t a, std::int64_t b) {
-  if (b == 0) return 0;
-  if (b == -1) return static_cast<std::int64_t>(-static_cast<std::uint64_t>(a));
-  const std::int64_t q = a / b;
-  return a % b != 0 && (a % b < 0) != (b < 0) ? q - 1 : q;
-}
-
 std::int64_t trunc_div(std::int64_t a, std::int64_t b) {
   if (b == 0) return 0;
   return b == -1 ? static_cast<std::int64_t>(-static_cast<std::uint64_t>(a)) : a / b;
@@ -108,6 +101,11 @@ Scalar sum(DType t, std::span<const Scalar> v) {
 }
 
 }  // namespace
+
+std::int64_t floor_div(std::int64_t a, std::int64_t b) {
+  const std::int64_t q = trunc_div(a, b);
+  return b != 0 && b != -1 && a % b != 0 && (a % b < 0) != (b < 0) ? q - 1 : q;
+}
 
 Scalar evaluate(Op op, DType t, std::span<const Scalar> v) {
   switch (op) {

@@ -112,28 +112,23 @@ std::uint64_t hash_of(Op op, DType t, std::span<const Expr> src, std::int64_t ar
   return h;
 }
 
-// The ranges a node leaves free: those of its sources, less those it binds.
+// The ranges that a node with these sources binds in its first one.
+RangeSet bound_in(Op op, std::span<const Expr> src) {
+  RangeSet bound;
+  if (kind_of(op) != Kind::binder) return bound;
+  for (const Expr& r : src.subspan(1, op == Op::scan ? 1 : src.size() - 1))
+    bound.add(static_cast<int>(r->arg));
+  return bound;
+}
+
+// The ranges a node leaves free: those of its sources, less those it binds. An extent may depend on
+// another range of the list; the place of a scan lies outside of it.
 RangeSet free_of(Op op, std::span<const Expr> src, std::int64_t arg) {
   RangeSet free;
-  if (op == Op::range) {
-    free.add(static_cast<int>(arg));
-    return free | src[0]->free;
-  }
-  if (op == Op::reduce || op == Op::stage) {
-    RangeSet extents;
-    for (const Expr& r : src.subspan(1)) {
-      free.add(static_cast<int>(r->arg));
-      extents |= r->src[0]->free;
-    }
-    return (src[0]->free | extents) - free;  // an extent may depend on another range of the list
-  }
-  if (op == Op::scan) {
-    free = src[0]->free;
-    free.remove(static_cast<int>(src[1]->arg));
-    return free | src[1]->src[0]->free | src[2]->free;
-  }
   for (const Expr& s : src) free |= s->free;
-  return free;
+  if (op == Op::range) free.add(static_cast<int>(arg));
+  free -= bound_in(op, src);
+  return op == Op::scan ? free | src[2]->free : free;
 }
 
 // Drops one reference. A node that dies leaves the table and goes on the list, which is chained
@@ -348,12 +343,9 @@ Expr slot(int number, DType t, std::int64_t elements) {
   return intern(Op::slot, t, {}, number, elements);
 }
 
-Expr load(const Expr& slot, const Expr& index) {
-  return intern(Op::load, slot->dtype, {slot, index});
-}
-
 Expr load(const Expr& slot, const Expr& index, const Expr& gate) {
-  return intern(Op::load, slot->dtype, {slot, index, gate});
+  const Expr src[] = {slot, index, gate};
+  return intern(Op::load, slot->dtype, std::span(src, gate ? 3 : 2));
 }
 
 Expr store(const Expr& slot, const Expr& index, const Expr& value, Op op) {
@@ -366,13 +358,7 @@ Expr store(const Expr& slot, const Expr& index, const Expr& value, const Expr& g
 
 Expr sink(std::span<const Expr> stores) { return intern(Op::sink, DType::boolean, stores); }
 
-RangeSet bound_by(const Expr& e) {
-  RangeSet bound;
-  if (kind_of(e->op) != Kind::binder) return bound;
-  for (const Expr& r : e->src.subspan(1, e->op == Op::scan ? 1 : e->src.size() - 1))
-    bound.add(static_cast<int>(r->arg));
-  return bound;
-}
+RangeSet bound_by(const Expr& e) { return bound_in(e->op, e->src); }
 
 // ---- walking
 

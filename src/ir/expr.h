@@ -3,7 +3,7 @@
 //
 //   Expr i = range(0, 4), x = load(slot(0, float32, 4), i);
 //   x + x == x + x                        true: one node
-//   to_text(...)                          prints it; parse(...) gives the same node back
+//   to_text(x + x)                        prints all of it, a line a node
 //
 // Constructors only intern, they never simplify: x + 0 is a node. Index arithmetic (dtype index) is
 // made by Int in symbolic/int.h, which keeps sums canonical.
@@ -158,8 +158,7 @@ RangeSet bound_by(const Expr&);  // the ranges that a node binds in its first so
 // The number of an argument, its dtype, and how many elements it has (the greatest number, where
 // that is symbolic): what the proofs of bounds start from.
 Expr slot(int number, DType, std::int64_t elements);
-Expr load(const Expr& slot, const Expr& index);
-Expr load(const Expr& slot, const Expr& index, const Expr& gate);  // 0 where the gate is false
+Expr load(const Expr& slot, const Expr& index, const Expr& gate = {});  // 0 where not the gate
 // op store: slot[index] = value; add, mul, max, min: slot[index] op= value. Loops over every range
 // that is free in index, value and gate, in ascending order of ids. Nothing happens where the gate
 // is false.
@@ -176,6 +175,7 @@ inline std::vector<Expr> topological(const Expr& root) { return topological({&ro
 // What an op starts from: 0 for add, 1 for mul, the least value for max, ..
 Scalar identity_of(Op, DType);
 bool accumulates(Op);  // add, mul, max, min, and, or, xor: what reduces and scans
+std::int64_t floor_div(std::int64_t, std::int64_t);  // idiv of int64
 // One elementwise op on values, exactly as docs/semantics.md says. `to` is the result's dtype.
 Scalar evaluate(Op, DType to, std::span<const Scalar>);
 

@@ -2,9 +2,6 @@
 
 #include <array>
 
-#include "base/text.h"
-#include "mote/error.h"
-
 namespace mote {
 namespace {
 
@@ -29,18 +26,6 @@ std::string_view name_of(Op op) {
   std::string_view name = row_of(op).name;
   if (name.ends_with('_')) name.remove_suffix(1);
   return name;
-}
-
-Op op_named(std::string_view name) {
-  std::vector<std::string> known;
-  for (int i = 0; i < op_count; ++i) {
-    const Op op = static_cast<Op>(i);
-    if (name_of(op) == name) return op;
-    known.emplace_back(name_of(op));
-  }
-  const std::string close = nearest(name, known);
-  throw ValueError(cat("no operation is called '", std::string(name), "'",
-                       close.empty() ? "" : cat("; did you mean '", close, "'?")));
 }
 
 Kind kind_of(Op op) { return row_of(op).kind; }

@@ -84,8 +84,7 @@ enum class Op : std::uint8_t {
 
 inline constexpr int op_count = static_cast<int>(Op::custom) + 1;
 
-std::string_view name_of(Op);   // "and", "not", "reduce": without a trailing underscore
-Op op_named(std::string_view);  // throws ValueError, offers the nearest
+std::string_view name_of(Op);  // "and", "not", "reduce": without a trailing underscore
 Kind kind_of(Op);
 int arity_of(Op);
 bool commutes(Op);

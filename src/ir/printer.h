@@ -1,5 +1,5 @@
-// Expressions as text: an exact form of one line a node, which parses back to the same node, and a
-// short one for traces.
+// Expressions as text: an exact form of one line a node, which holds all that a node is
+// (tests/ir/parse.h reads it back), and a short one for traces.
 //
 //   %0 = constant index 4
 //   %1 = range index 0 %0
@@ -14,7 +14,6 @@
 namespace mote {
 
 std::string to_text(const Expr&);
-Expr parse(std::string_view text);  // ValueError names the line and what was expected
 // Infix, cut where it gets deep: "(x * 1.0)", "r0*4 + r1".
 std::string short_text(const Expr&, int depth = 6);
 

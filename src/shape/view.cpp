@@ -25,28 +25,12 @@ bool covers(const Span& span, const Int& size) { return span.begin.is(0) && span
 // One form for each meaning: stride 0 on axes of size 1, no mask that covers all, one form of a
 // view with no element and of one with no real element.
 View canonical(View v) {
-  const bool empty = std::ranges::any_of(v.shape, is_zero);
-  if (empty) {
-    v.strides.assign(v.shape.size(), 0);
-    v.offset = 0;
-    v.mask.reset();
-    return v;
-  }
-  if (v.mask) {
-    const bool nothing = std::ranges::any_of(*v.mask, [](const Span& s) {
-      const auto some = proves_lt(s.begin, s.end);
-      return some && !*some;
-    });
-    if (nothing) {
-      v.strides.assign(v.shape.size(), 0);
-      v.offset = 0;
-      v.mask->assign(v.shape.size(), {0, 0});
-      return v;
-    }
-    bool all = true;
-    for (std::size_t i = 0; i < v.shape.size(); ++i) all &= covers((*v.mask)[i], v.shape[i]);
-    if (all) v.mask.reset();
-  }
+  const auto is_nothing = [](const Span& s) { return !proves_lt(s.begin, s.end).value_or(true); };
+  const std::vector<Int> zeros(v.shape.size(), 0);
+  if (std::ranges::any_of(v.shape, is_zero)) return {v.shape, zeros, 0, {}};
+  if (v.mask && std::ranges::any_of(*v.mask, is_nothing))
+    return {v.shape, zeros, 0, std::vector<Span>(v.shape.size(), {0, 0})};
+  if (v.mask && std::ranges::equal(*v.mask, v.shape, covers)) v.mask.reset();
   for (std::size_t i = 0; i < v.shape.size(); ++i) {
     if (v.shape[i].is(1)) {
       v.strides[i] = 0;
@@ -128,8 +112,7 @@ bool narrow(std::vector<Span>& mask, const std::vector<Expr>& axes, const Expr& 
 // The one view that `above` over `below` is, where there is one.
 std::optional<View> merged(const View& below, const View& above) {
   if (below.is_contiguous()) return above;
-  if (std::ranges::any_of(above.shape, is_zero))
-    return canonical(View{above.shape, std::vector<Int>(above.shape.size(), 0), 0, {}});
+  if (std::ranges::any_of(above.shape, is_zero)) return canonical(above);
   const std::vector<Expr> axes = axis_variables(above);
   Int flat = above.offset;
   for (std::size_t i = 0; i < axes.size(); ++i) flat = flat + above.strides[i] * Int(axes[i]);
@@ -160,8 +143,6 @@ std::optional<View> merged(const View& below, const View& above) {
   }
   return canonical(std::move(out));
 }
-
-View moved(View v) { return canonical(std::move(v)); }
 
 }  // namespace
 
@@ -216,7 +197,7 @@ std::vector<View> settled(std::vector<View> views) {
 
 ShapeTracker with_last(std::span<const View> views, View last) {
   std::vector<View> all(views.begin(), views.end());
-  all.back() = moved(std::move(last));
+  all.back() = canonical(std::move(last));
   return ShapeTracker(settled(std::move(all)));
 }
 
@@ -329,7 +310,7 @@ ShapeTracker ShapeTracker::windows(std::span<const Window> sizes) const {
     spans.push_back({0, sizes[i - first].size});
   }
   if (v.mask) out.mask = std::move(spans);
-  all.back() = moved(std::move(out));
+  all.back() = canonical(std::move(out));
   return ShapeTracker(settled(std::move(all)));
 }
 
@@ -360,42 +341,6 @@ Place ShapeTracker::at(std::span<const Int> indices) const {
   for (std::size_t i = 0; i < axes.size(); ++i) bindings.emplace(axes[i], indices[i].expr());
   return {substitute(flat, bindings).expr(),
           all_of(views_.back().at(indices).valid, substitute(valid, bindings))};
-}
-
-namespace {
-
-bool injective(const View& v) {
-  if (v.mask) return false;
-  std::vector<std::pair<Int, Int>> axes;  // |stride|, size
-  for (std::size_t i = 0; i < v.shape.size(); ++i) {
-    if (v.shape[i].is(1)) continue;
-    if (!v.strides[i].is_constant() || !v.shape[i].is_constant()) return v.is_contiguous();
-    axes.emplace_back(std::abs(v.strides[i].value()), v.shape[i]);
-  }
-  std::ranges::sort(axes, [](auto& a, auto& b) { return a.first.value() < b.first.value(); });
-  Int reach = 0;
-  for (const auto& [stride, size] : axes) {
-    if (stride.value() <= reach.value()) return false;
-    reach = reach + stride * (size - 1);
-  }
-  return true;
-}
-
-}  // namespace
-
-bool ShapeTracker::is_injective() const { return std::ranges::all_of(views_, injective); }
-
-bool ShapeTracker::is_bijective() const {
-  for (const View& v : views_) {
-    if (!injective(v)) return false;
-    Int low = v.offset, high = v.offset;
-    for (std::size_t i = 0; i < v.shape.size(); ++i) {
-      const Int reach = v.strides[i] * (v.shape[i] - 1);
-      (v.strides[i].lo() < 0 ? low : high) += reach;
-    }
-    if (!low.is(0) || !(high + 1 == product(v.shape))) return std::ranges::any_of(v.shape, is_zero);
-  }
-  return true;
 }
 
 std::string ShapeTracker::text() const {

@@ -78,10 +78,6 @@ class ShapeTracker {
 
   // The place in the base of the element at `indices`.
   Place at(std::span<const Int> indices) const;
-  // Every element of the base at most once, none masked: permute, reshape, flip, shrink.
-  bool is_injective() const;
-  // The elements of the base are exactly these, each once: permute, reshape, flip.
-  bool is_bijective() const;
   bool operator==(const ShapeTracker&) const = default;
   std::string text() const;
 

@@ -20,12 +20,6 @@ std::int64_t checked(Wide v) {
   return static_cast<std::int64_t>(v);
 }
 
-std::int64_t floor_div(std::int64_t a, std::int64_t b) {
-  if (b == 0) return 0;
-  const std::int64_t q = a / b;
-  return a % b != 0 && (a % b < 0) != (b < 0) ? q - 1 : q;
-}
-
 std::int64_t floor_mod(std::int64_t a, std::int64_t b) {
   return b == 0 ? 0 : a - floor_div(a, b) * b;
 }
@@ -97,6 +91,12 @@ bool merge_quotient(Sum& sum) {
   return false;
 }
 
+// A node of an op that commutes: one for both orders.
+Expr commuted(Op op, const Expr& a, const Expr& b) {
+  const bool ordered = compare(a, b) <= 0;
+  return intern(op, DType::index, {ordered ? a : b, ordered ? b : a});
+}
+
 Expr times(const Expr& e, std::int64_t factor) {
   return factor == 1 ? e : intern(Op::mul, DType::index, {e, index_constant(factor)});
 }
@@ -146,6 +146,23 @@ Split split_by(const Sum& sum, std::int64_t c) {
   return out;
 }
 
+// A sum as size*whole + rest with 0 <= rest < size, where the size divides c and is not 1.
+struct Blocks {
+  std::int64_t size;
+  Expr whole, rest;
+};
+
+std::optional<Blocks> blocks_of(const Sum& sum, std::int64_t c) {
+  for (const Term& t : sum.terms) {
+    const std::int64_t size = std::gcd(t.factor, c);
+    if (size == 1) continue;
+    const Split parts = split_by(sum, size);
+    const Expr rest = made(parts.rest);
+    if (rest->lo >= 0 && rest->hi < size) return Blocks{size, made(parts.whole), rest};
+  }
+  return {};
+}
+
 // The least multiple of c that makes a not negative: there floor division is what machines do. 0
 // where a is not negative, or nothing is known of it.
 std::int64_t lift_of(const Expr& a, std::int64_t c) {
@@ -172,13 +189,7 @@ Expr divide(const Expr& a, std::int64_t c) {
     return made(parts.whole);
   }
   // (k*x + r) // c with k | c and the rest r in 0..k-1 is x // (c/k).
-  for (const Term& t : sum.terms) {
-    const std::int64_t k = std::gcd(std::abs(t.factor), c);
-    if (k == 1) continue;
-    const Split blocks = split_by(sum, k);
-    const Expr rest = made(blocks.rest);
-    if (rest->lo >= 0 && rest->hi < k) return divide(made(blocks.whole), c / k);
-  }
+  if (const auto blocks = blocks_of(sum, c)) return divide(blocks->whole, c / blocks->size);
   if (a->op == Op::idiv && is_constant(a->src[1]) && a->src[1]->arg > 0)
     return divide(a->src[0], checked(Wide(a->src[1]->arg) * c));
   const std::int64_t by = lift_of(a, c);
@@ -205,14 +216,9 @@ Expr remainder(const Expr& a, std::int64_t c) {
   reduced |= floor_mod(sum.constant, c) != sum.constant;
   sum.constant = floor_mod(sum.constant, c);
   if (reduced) return remainder(made(sum), c);
-  for (const Term& t : sum.terms) {
-    const std::int64_t k = std::gcd(t.factor, c);
-    if (k == 1) continue;
-    const Split blocks = split_by(sum, k);
-    const Expr rest = made(blocks.rest);
-    if (rest->lo < 0 || rest->hi >= k) continue;
-    Sum out = sum_of(remainder(made(blocks.whole), c / k), k);
-    add_term(out, rest, 1);
+  if (const auto blocks = blocks_of(sum, c)) {
+    Sum out = sum_of(remainder(blocks->whole, c / blocks->size), blocks->size);
+    add_term(out, blocks->rest, 1);
     return made(out);
   }
   if (a->op == Op::mod && is_constant(a->src[1]) && a->src[1]->arg > 0 && a->src[1]->arg % c == 0)
@@ -249,8 +255,7 @@ Expr multiply(const Expr& a, const Expr& b) {
     return made(out);
   }
   if (a->op == Op::add || (a->op == Op::mul && is_constant(a->src[1]))) return multiply(b, a);
-  const bool first = compare(a, b) <= 0;
-  return decided(intern(Op::mul, DType::index, {first ? a : b, first ? b : a}));
+  return decided(commuted(Op::mul, a, b));
 }
 
 }  // namespace
@@ -311,15 +316,13 @@ Int operator%(const Int& a, const Int& b) {
 Int min(const Int& a, const Int& b) {
   if (a == b || a.hi() <= b.lo()) return a;
   if (b.hi() <= a.lo()) return b;
-  const bool first = compare(a.expr(), b.expr()) <= 0;
-  return Int(intern(Op::min, DType::index, {(first ? a : b).expr(), (first ? b : a).expr()}));
+  return Int(commuted(Op::min, a.expr(), b.expr()));
 }
 
 Int max(const Int& a, const Int& b) {
   if (a == b || a.lo() >= b.hi()) return a;
   if (b.lo() >= a.hi()) return b;
-  const bool first = compare(a.expr(), b.expr()) <= 0;
-  return Int(intern(Op::max, DType::index, {(first ? a : b).expr(), (first ? b : a).expr()}));
+  return Int(commuted(Op::max, a.expr(), b.expr()));
 }
 
 Int ceil_div(const Int& a, const Int& b) { return (a + b - 1) / b; }
@@ -347,9 +350,6 @@ Expr never() { return constant(Scalar(DType::boolean, 0)); }
 namespace {
 bool is_true(const Expr& e) { return e->lo == 1 && e->dtype == DType::boolean; }
 bool is_false(const Expr& e) { return e->hi == 0 && e->dtype == DType::boolean; }
-}  // namespace
-
-namespace {
 
 // x // c < k is x < k*c; and k*x + r < k*q with 0 <= r < k is x < q. Null where neither holds.
 Expr less_in_blocks(const Sum& sum, std::int64_t limit) {
@@ -360,13 +360,8 @@ Expr less_in_blocks(const Sum& sum, std::int64_t limit) {
     if (t.factor == 1) return less(x, checked(Wide(limit) * t.e->src[1]->arg));
     return {};
   }
-  for (const Term& t : sum.terms) {
-    const std::int64_t k = std::abs(t.factor);
-    if (k == 1 || limit % k != 0) continue;
-    const Split parts = split_by(sum, k);  // the sum has no constant here
-    const Expr rest = made(parts.rest);
-    if (rest->lo >= 0 && rest->hi < k) return less(Int(made(parts.whole)), limit / k);
-  }
+  if (const auto blocks = blocks_of(sum, limit))
+    return less(Int(blocks->whole), limit / blocks->size);
   return {};
 }
 
@@ -540,7 +535,5 @@ Int product(std::span<const Int> sizes) {
   for (const Int& s : sizes) out = out * s;
   return out;
 }
-
-bool same_shape(const Shape& a, const Shape& b) { return a == b; }
 
 }  // namespace mote

@@ -81,10 +81,8 @@ using Bindings = std::unordered_map<Expr, Expr>;
 Expr substitute(const Expr& e, const Bindings&);
 Int substitute(const Int&, const Bindings&);
 
-// Assuming `condition` holds: tighter bounds and dropped mods and divs of its ranges where that
-// follows (i < 4 makes i % 4 to i). The value is equal wherever the condition is true.
-Expr assume(const Expr& e, const Expr& condition);
-// For its bounds alone: what they are where the condition is true. 0 where it never is.
+// For its bounds alone: what they are where the condition is true (i < 4 makes i % 4 to i). 0 where
+// it never is.
 Expr bounded_by(const Expr& e, const Expr& condition);
 
 // The value with variables and ranges bound to integers.
@@ -92,9 +90,6 @@ std::int64_t evaluate(const Int&, const std::unordered_map<Expr, std::int64_t>&)
 // 32 when every intermediate value provably fits in int32, else 64.
 int index_bits(const Expr&);
 
-// Index and integer algebra as rules, tested by name; run over whole ASTs.
-class RuleSet;
-const RuleSet& index_algebra();
 // The simplifier of every stage: float_algebra | integer rules | index_algebra, rebuilding by
 // `rebuild`.
 Expr simplify(const Expr&);
@@ -102,6 +97,5 @@ Expr simplify(const Expr&);
 using Shape = std::vector<Int>;
 std::string to_text(const Shape&);  // "(2, 3)", "(4,)", "()"
 Int product(std::span<const Int>);
-bool same_shape(const Shape&, const Shape&);
 
 }  // namespace mote

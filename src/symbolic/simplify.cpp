@@ -73,16 +73,6 @@ std::optional<std::vector<std::pair<Expr, Expr>>> limited(const Expr& condition)
 
 }  // namespace
 
-// Rebuilding with the variables simplifies by their bounds; then they become the expressions again.
-Expr assume(const Expr& e, const Expr& condition) {
-  const auto limits = limited(condition);
-  if (!limits) return e;  // anything is right
-  Bindings forth(limits->begin(), limits->end()), back;
-  for (const auto& [of, v] : *limits)
-    if (!is_constant(v)) back.emplace(v, of);
-  return substitute(substitute(e, forth), back);
-}
-
 // A limit on a sum, v = r + rest, is also one on r: r = v - rest cancels the rest where the sum is
 // spread over other terms ((r + s) < 8 bounds r*7 + s*7). Of all the ways the tightest is kept.
 Expr bounded_by(const Expr& e, const Expr& condition) {
@@ -108,6 +98,8 @@ Expr bounded_by(const Expr& e, const Expr& condition) {
   return width(at_once) <= width(apart) ? at_once : apart;
 }
 
+namespace {
+
 // clang-format off
 const RuleSet& index_algebra() {
   static const Expr x = hole("x", DType::index), s = hole("s"), g = const_hole("g", DType::boolean);
@@ -125,6 +117,8 @@ const RuleSet& index_algebra() {
   return rules;
 }
 // clang-format on
+
+}  // namespace
 
 Expr simplify(const Expr& e) {
   static const RuleSet rules = float_algebra() | integer_algebra() | index_algebra();

@@ -67,12 +67,12 @@ RandomGraph::Value RandomGraph::like(const Value& v) {
   std::vector<Value> fit;
   for (const Value& x : pool_) {
     if (x.node->dtype != v.node->dtype) continue;
-    if (same_shape(x.node->shape, v.node->shape)) {
+    if (x.node->shape == v.node->shape) {
       fit.push_back(x);
       continue;
     }
     try {  // broadcast where it can be
-      if (same_shape(broadcast_shape(x.node->shape, v.node->shape), v.node->shape))
+      if (broadcast_shape(x.node->shape, v.node->shape) == v.node->shape)
         fit.push_back({broadcast_to(x.node, v.node->shape), x.exact});
     } catch (const ShapeError&) {}
   }

@@ -5,6 +5,7 @@
 
 #include "ir/verify.h"
 #include "mote/error.h"
+#include "parse.h"
 #include "random_expr.h"
 #include "testing.h"
 

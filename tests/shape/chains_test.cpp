@@ -9,7 +9,7 @@
 namespace mote {
 namespace {
 
-// What a chain does to elements: each holds the index of its base element, or -1 where it is padding.
+// What a chain does to elements: each holds the index of its base element, or -1 in the padding.
 struct Array {
   std::vector<std::int64_t> shape;
   std::vector<std::int64_t> at;

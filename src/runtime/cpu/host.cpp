@@ -184,7 +184,6 @@ Target host_target(std::string renderer) {
   const bool wide = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   // Also with AVX-512: as fast in most kernels that were measured, and far quicker to compile.
   t.vector_bytes = wide ? 32 : 16;
-  t.has_float16 = __builtin_cpu_supports("f16c");
 #else
   t.arch = "aarch64";
   t.vector_bytes = 16;
@@ -192,7 +191,6 @@ Target host_target(std::string renderer) {
 #endif
   t.l1_bytes = cache_bytes(1, t.l1_bytes);
   t.l2_bytes = cache_bytes(2, t.l2_bytes);
-  t.l3_bytes = cache_bytes(3, t.l3_bytes);
   return t;
 }
 
