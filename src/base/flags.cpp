@@ -23,6 +23,7 @@ constexpr Flag table[] = {
     {"MOTE_CACHE_DIR",   "",   "where they are kept; default $XDG_CACHE_HOME/mote"},
     {"MOTE_MEMORY_PLAN", "1",  "0: temporaries never share bytes"},
     {"MOTE_NOOPT",       "0",  "1: the plain path: no moves, fast compiles"},
+    {"MOTE_BEAM",        "0",  "n: schedules are searched by the clock, n kept a round; 0: heuristic"},
     {"MOTE_VERIFY",      "0",  "1: each stage is verified, each access proven inside its memory"},
     {"MOTE_DATA_DIR",    "",   "where data sets are looked for first"},
     {"MOTE_CC",          "",   "the C compiler of CLANG; default: clang-19, clang, gcc, cc"},

@@ -19,13 +19,14 @@ namespace {
 struct Key {
   Expr ast;
   const Device* device;
-  bool plain;
+  int beam;  // of the search; 0: the heuristic alone, -1: the plain path
   bool operator==(const Key&) const = default;
 };
 
 struct KeyHash {
   std::size_t operator()(const Key& k) const {
-    return std::hash<Expr>()(k.ast) * 31 + std::hash<const void*>()(k.device) + (k.plain ? 1 : 0);
+    return std::hash<Expr>()(k.ast) * 31 + std::hash<const void*>()(k.device) +
+           static_cast<std::size_t>(k.beam);
   }
 };
 
@@ -51,19 +52,20 @@ std::vector<int> written_slots(const Expr& ast) {
 }
 
 // The passes of one kernel, in order.
-Prepared prepare(const Expr& ast, const Device& device, bool plain) {
+Prepared prepare(const Expr& ast, Device& device, int beam) {
   const Target& target = device.target();
   const bool checked = flag_on("MOTE_VERIFY");
   if (tracing(5)) trace({5, "ast", "", to_text(ast)});
   if (checked) verify_ast(ast);
   Kernel kernel = open(ast);
-  if (!plain) kernel = optimize(std::move(kernel), target);
+  if (beam == 0) kernel = optimize(std::move(kernel), target);
+  if (beam > 0) kernel = searched(kernel, ast, device, beam);
   const Code code = linearize(kernel, target);
   if (tracing(5)) trace({5, "code", code.name, to_text(code)});
   if (checked) verify(code);
   Prepared out{std::make_shared<CompiledKernel>(), renderer_of(device).render(code, target)};
   if (tracing(4)) trace({4, "source", code.name, out.source.text});
-  out.source.fast_compile = plain;
+  out.source.fast_compile = beam < 0;
   out.kernel->name = code.name;
   out.kernel->ast = ast;
   out.kernel->variables = code.variables;
@@ -73,18 +75,28 @@ Prepared prepare(const Expr& ast, const Device& device, bool plain) {
   return out;
 }
 
+int beam_of(const Device& device) {
+  if (flag_on("MOTE_NOOPT")) return -1;
+  const std::int64_t beam = flag_int("MOTE_BEAM");
+  if (beam < 0 || beam > 1000)
+    throw ValueError(cat("MOTE_BEAM: ", beam,
+                         " is not in 0..1000; give how many schedules a "
+                         "search keeps, 0 for none"));
+  return device.runs() ? static_cast<int>(beam) : 0;
+}
+
 }  // namespace
 
 std::vector<std::shared_ptr<const CompiledKernel>> compile(std::span<const Expr> asts,
                                                            Device& device) {
-  const bool plain = flag_on("MOTE_NOOPT");
+  const int beam = beam_of(device);
   std::vector<std::shared_ptr<const CompiledKernel>> out(asts.size());
   std::vector<Prepared> missing;
   std::unordered_map<Expr, std::size_t> at;  // of an AST in `missing`
   {
     const std::lock_guard lock(cache().mutex);
     for (std::size_t i = 0; i < asts.size(); ++i) {
-      const auto found = cache().kernels.find({asts[i], &device, plain});
+      const auto found = cache().kernels.find({asts[i], &device, beam});
       if (found != cache().kernels.end()) out[i] = found->second;
       else at.emplace(asts[i], 0);
     }
@@ -92,7 +104,7 @@ std::vector<std::shared_ptr<const CompiledKernel>> compile(std::span<const Expr>
   for (std::size_t i = 0; i < asts.size(); ++i) {
     const auto found = at.find(asts[i]);
     if (out[i] || found == at.end() || found->second) continue;
-    missing.push_back(prepare(asts[i], device, plain));
+    missing.push_back(prepare(asts[i], device, beam));
     found->second = missing.size();  // one past its place: 0 says "not yet"
   }
   if (missing.empty()) return out;
@@ -103,7 +115,7 @@ std::vector<std::shared_ptr<const CompiledKernel>> compile(std::span<const Expr>
   const std::lock_guard lock(cache().mutex);
   for (std::size_t i = 0; i < missing.size(); ++i) {
     missing[i].kernel->program = programs[i];
-    cache().kernels[{missing[i].kernel->ast, &device, plain}] = missing[i].kernel;
+    cache().kernels[{missing[i].kernel->ast, &device, beam}] = missing[i].kernel;
     if (tracing(7))
       trace({7, "machine", missing[i].kernel->name, std::string(programs[i]->machine_code())});
   }

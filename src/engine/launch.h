@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "kernel/kernel.h"
 #include "render/renderer.h"
 
 namespace mote {
@@ -30,6 +31,8 @@ void launch(const CompiledKernel&, Device&, std::span<const std::shared_ptr<Buff
 void copy_bytes(Buffer& to, Buffer& from);
 void count_compiled(std::int64_t kernels);
 void count_scheduled(bool hit);
+// The fastest kernel that MOTE_BEAM=beam finds, or found in an earlier process.
+Kernel searched(const Kernel& opened, const Expr& ast, Device&, int beam);
 void clear_kernel_cache();  // for leak tests: the cache owns expressions
 
 std::int64_t variable_value(const Expr& variable);

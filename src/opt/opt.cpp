@@ -184,16 +184,18 @@ Kernel with_blocks(Kernel k, std::size_t i, const Target& target) {
 
 class Chooser {
  public:
-  Chooser(Kernel k, const Target& target) : k_(std::move(k)), target_(target) {}
+  Chooser(Kernel k, const Target& target, int tile)
+      : k_(std::move(k)), target_(target), tile_(tile) {}
 
   Kernel run() {
     for (std::size_t i = 0; i < k_.nests.size(); ++i) {
       if (is_ordered(k_.nests[i])) continue;
       if (is_large(k_.nests[i]) && !is_chosen(k_.nests[i])) {
         k_ = with_rows(std::move(k_), i, target_);
-        k_ = with_tiles(std::move(k_), i, target_);  // may put nests before it, which are next
+        k_ = with_tiles(std::move(k_), i, target_,
+                        tile_);  // may put nests before it, which are next
         for (const Expr& range : ranges_of_tables(k_.nests[i]))
-          k_ = with_tiles(std::move(k_), range, target_);
+          k_ = with_tiles(std::move(k_), range, target_, tile_);
         if (!is_chosen(k_.nests[i])) k_ = with_passes(std::move(k_), i, target_);
         if (!is_chosen(k_.nests[i])) k_ = with_blocks(std::move(k_), i, target_);
       }
@@ -357,6 +359,7 @@ class Chooser {
 
   Kernel k_;
   const Target& target_;
+  const int tile_;
   std::deque<Nest> tables_;
 };
 
@@ -450,9 +453,9 @@ Kernel with_partial_sums(Kernel k, const Target& target) {
 
 }  // namespace
 
-Kernel optimize(Kernel k, const Target& target) {
+Kernel optimize(Kernel k, const Target& target, int tile) {
   k = with_partial_sums(with_fused_loops(std::move(k)), target);
-  k = Chooser(std::move(k), target).run();
+  k = Chooser(std::move(k), target, tile).run();
   if (tracing(3)) trace({3, "moves", k.name, to_text(k)});
   return k;
 }

@@ -5,6 +5,7 @@
 
 namespace mote {
 
-Kernel optimize(Kernel, const Target&);
+// `tile`: which of the tiles that fit a sum of products, in the order of their estimates.
+Kernel optimize(Kernel, const Target&, int tile = 0);
 
 }  // namespace mote

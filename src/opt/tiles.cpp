@@ -97,10 +97,11 @@ class Tiler {
         table_(static_cast<int>(range_of_table->arg)),
         host_(nest_of_table(table())) {}
 
-  Kernel run() {
+  Kernel run(int rank) {
     if (!find_product()) return std::move(k_);
-    const Tile tile = best_tile();
-    if (!tile.vector) return std::move(k_);
+    const std::vector<Tile> tiles = best_tiles(static_cast<std::size_t>(rank) + 1);
+    if (tiles.empty()) return std::move(k_);
+    const Tile& tile = tiles.back();
     Kernel before = k_;
     try {
       apply(tile);
@@ -293,14 +294,23 @@ class Tiler {
 
   int lanes() const { return target_.vector_bytes / size_of(sum_->dtype); }
 
-  void consider(Tile t, Tile& best) const {
+  // The best so far, fastest first; the earlier of two that are as good as equal.
+  struct Ranking {
+    std::size_t most;
+    std::vector<Tile> tiles;
+  };
+
+  void consider(Tile t, Ranking& best) const {
     t.cycles = total_cycles(t);
-    if (std::isfinite(t.cycles) && (!best.vector || t.cycles < best.cycles * 0.999))
-      best = std::move(t);
+    if (!std::isfinite(t.cycles)) return;
+    const auto at = std::ranges::find_if(
+        best.tiles, [&](const Tile& other) { return t.cycles < other.cycles * 0.999; });
+    best.tiles.insert(at, std::move(t));
+    if (best.tiles.size() > best.most) best.tiles.pop_back();
   }
 
-  Tile best_tile() const {
-    Tile best;
+  std::vector<Tile> best_tiles(std::size_t most) const {
+    Ranking best{most, {}};
     for (const Expr& v : spatial_) {
       if (extent(v) < lanes() || is_captured(v)) continue;
       const std::int64_t most_vectors = std::min<std::int64_t>(4, extent(v) / lanes());
@@ -310,12 +320,12 @@ class Tiler {
         add_copies(t, 1, best);
       }
     }
-    return best;
+    return best.tiles;
   }
 
   // Copies of one range that the vectors' factor does not depend on, or all of one and some of
   // another.
-  void add_copies(const Tile& t, int used, Tile& best) const {
+  void add_copies(const Tile& t, int used, Ranking& best) const {
     for (const Expr& r : spatial_) {
       if (r == t.vector || is_captured(r) ||
           std::ranges::find(t.copies, r, &std::pair<Expr, int>::first) != t.copies.end())
@@ -612,12 +622,12 @@ class Tiler {
 
 }  // namespace
 
-Kernel with_tiles(Kernel k, std::size_t nest, const Target& target) {
-  return Tiler(std::move(k), nest, target).run();
+Kernel with_tiles(Kernel k, std::size_t nest, const Target& target, int rank) {
+  return Tiler(std::move(k), nest, target).run(rank);
 }
 
-Kernel with_tiles(Kernel k, const Expr& range_of_table, const Target& target) {
-  return Tiler(std::move(k), range_of_table, target).run();
+Kernel with_tiles(Kernel k, const Expr& range_of_table, const Target& target, int rank) {
+  return Tiler(std::move(k), range_of_table, target).run(rank);
 }
 
 namespace {

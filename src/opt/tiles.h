@@ -13,9 +13,10 @@
 namespace mote {
 
 // The kernel with the nest in tiles; as it was where its hottest sum has no two such factors.
-Kernel with_tiles(Kernel, std::size_t nest, const Target&);
+// `rank`: which tile is taken, by rising estimate of its time.
+Kernel with_tiles(Kernel, std::size_t nest, const Target&, int rank = 0);
 // The same for the filling of a table, of which one range is named.
-Kernel with_tiles(Kernel, const Expr& range_of_table, const Target&);
+Kernel with_tiles(Kernel, const Expr& range_of_table, const Target&, int rank = 0);
 
 // A table that each iteration of a loop fills for itself, with a sum of products in it (the scores
 // of one query), is filled for a block of iterations at once, and what it is made of becomes tables

@@ -89,6 +89,8 @@ class Device {
   virtual std::shared_ptr<Program> compile(const Source&) = 0;  // CompileError: source and log
   // Many at once: one module or worker processes, whatever is fastest. Same order as given.
   virtual std::vector<std::shared_ptr<Program>> compile_all(std::span<const Source>);
+  // The compiler and the chip, as text: part of the keys of what is kept on disk.
+  virtual std::string compiler() const { return name_; }
   virtual void synchronize() {}
   virtual void copy_in(void* to, const void* from, std::int64_t bytes) = 0;
   virtual void copy_out(void* to, const void* from, std::int64_t bytes) = 0;

@@ -80,10 +80,11 @@ class ClangDevice final : public HostDevice {
 
   std::shared_ptr<Program> compile(const Source& source) override {
     const auto flags = arguments(source);
-    const std::string key =
-        cat(identity_, "\n", join(flags, " "), "\n", host_features(), "\n", source.text);
+    const std::string key = cat(compiler(), "\n", join(flags, " "), "\n", source.text);
     return cached_program(*this, source, key, [&] { return run_compiler(source, flags); });
   }
+
+  std::string compiler() const override { return cat(identity_, "\n", host_features()); }
 
  private:
   std::vector<std::string> arguments(const Source& source) const {

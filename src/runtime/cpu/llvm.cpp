@@ -19,11 +19,12 @@ class CpuDevice final : public HostDevice {
     const int level = source.fast_compile ? 0 : 1;
     const bool verify = flag_on("MOTE_VERIFY");
     const std::string how = cat("LLVM level ", level, verify ? " verified " : " ");
-    const std::string key =
-        cat(how, file_identity(path_), "\n", host_features(), "\n", source.text);
+    const std::string key = cat(how, compiler(), "\n", source.text);
     return cached_program(*this, source, key,
                           [&] { return library().compile(source, level, verify); });
   }
+
+  std::string compiler() const override { return cat(file_identity(path_), "\n", host_features()); }
 
  private:
   // Loaded by the first kernel that the disk cache does not have.
